@@ -126,22 +126,23 @@ func (t *twin) origins(g *graph.Graph, makers, named map[string]*graph.Node) {
 			t.from[n] = []*graph.Node{was}
 		}
 	}
-	// Where a helper makes the value, what multiplies is before it.
+	// Where a conversion makes the value, what computes it is before it.
 	for _, n := range g.Nodes {
-		if len(t.from[n]) != 1 || n.Op == t.from[n][0].Op {
+		if len(t.from[n]) != 1 || sameWork(n.Op, t.from[n][0].Op) {
 			continue
 		}
 		was := t.from[n][0]
 		for x, steps := n, 0; x != nil && steps < 6; steps++ {
 			var next *graph.Node
 			for _, i := range x.Inputs {
-				if m := at[i]; m != nil && t.from[m] == nil {
+				if m := at[i]; m != nil && (t.from[m] == nil || t.from[m][0] == was) {
 					next = m
 					break
 				}
 			}
 			if x = next; x != nil && sameWork(x.Op, was.Op) {
-				t.from[x], t.from[n] = t.from[n], nil
+				t.from[n] = nil
+				t.from[x] = []*graph.Node{was}
 				break
 			}
 		}

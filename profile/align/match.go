@@ -83,7 +83,7 @@ func (x *aligner) run() {
 		for side, v := range vs {
 			hs[k][side] = v.hash(l.label, l.strict)
 		}
-		x.isomorphic(vs, hs[k], true)
+		x.isomorphic(vs, hs[k])
 		if k == sizedCores {
 			x.sides = [2]*sided{newSided(vs[0], hs[k][0]), newSided(vs[1], hs[k][1])}
 		}
@@ -92,11 +92,8 @@ func (x *aligner) run() {
 		x.byNames()
 	}
 	for k, l := range levels {
-		x.isomorphic(views[l.filter], hs[k], false)
-	}
-	for k, l := range levels {
-		x.oneSided(views[l.filter], [2][]uint64{hs[k][0].up, hs[k][1].up})
-		x.oneSided(views[l.filter], [2][]uint64{hs[k][0].down, hs[k][1].down})
+		x.oneSided(views[l.filter], [2][]uint64{hs[k][0].up, hs[k][1].up}, true)
+		x.oneSided(views[l.filter], [2][]uint64{hs[k][0].down, hs[k][1].down}, false)
 	}
 	x.similar()
 	for x.byNeighbours() {
@@ -129,10 +126,10 @@ func gather[K comparable](x *aligner, vs [2]*view, key func(side, i int) K) map[
 	return out
 }
 
-// isomorphic pairs nodes that agree in all before and after them. With firm set their neighbours
-// must have counterparts, too: what follows from the inputs of the graph alone has nothing before
-// it that could differ.
-func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes, firm bool) {
+// isomorphic pairs nodes that agree in all before and after them. Their neighbours must have
+// counterparts, too: what follows from the inputs of the graph alone has nothing before it that
+// could differ.
+func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
 	type both [2]uint64
 	key := func(side, i int) both { return both{hs[side].up[i], hs[side].down[i]} }
 	counts := map[both][2]int{}
@@ -146,17 +143,13 @@ func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes, firm bool) {
 		}
 	}
 	shared := func(side, i int) bool { n := counts[key(side, i)]; return n[0] == n[1] }
-	how := [2]stage{isomorph, alike}
-	if !firm {
-		how = [2]stage{oneSided, alike}
-	}
 	for _, s := range gather(x, vs, key) {
-		if len(s[0]) != len(s[1]) || firm && !vs[0].within(s[0][0], func(i int) bool { return shared(0, i) }) {
+		if len(s[0]) != len(s[1]) || !vs[0].within(s[0][0], func(i int) bool { return shared(0, i) }) {
 			continue
 		}
 		if len(s[0]) == 1 {
 			if x.sameClass(s[0][0], s[1][0]) {
-				x.pair(s[0][0], s[1][0], how[0])
+				x.pair(s[0][0], s[1][0], isomorph)
 			}
 			continue
 		}
@@ -170,7 +163,7 @@ func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes, firm bool) {
 				n++
 			}
 			if n < len(s[1]) && x.sameClass(i, s[1][n]) {
-				x.pair(i, s[1][n], how[1])
+				x.pair(i, s[1][n], alike)
 			}
 		}
 	}
@@ -218,13 +211,43 @@ func (x *aligner) likeNames(s *[2][]int) {
 	}
 }
 
-// oneSided pairs the only nodes with a hash.
-func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64) {
-	for _, s := range gather(x, vs, func(side, i int) uint64 { return hs[side][i] }) {
-		if len(s[0]) == 1 && len(s[1]) == 1 && x.sameClass(s[0][0], s[1][0]) {
-			x.pair(s[0][0], s[1][0], oneSided)
+// oneSided pairs the only nodes with a hash of all before or after them, if these have partners.
+func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64, up bool) {
+	sets := gather(x, vs, func(side, i int) uint64 { return hs[side][i] })
+	order := slices.Values(x.a.order)
+	if !up {
+		order = func(yield func(int) bool) {
+			for _, i := range slices.Backward(x.a.order) {
+				if !yield(i) {
+					return
+				}
+			}
 		}
 	}
+	for i := range order {
+		s := sets[hs[0][i]]
+		if s == nil || x.a.partner[i] >= 0 || len(s[0]) != 1 || len(s[1]) != 1 || s[0][0] != i || !x.sameClass(i, s[1][0]) {
+			continue
+		}
+		if up && x.follows(vs[0].ins[i]) || !up && x.leads(vs[0].outs[i]) {
+			x.pair(i, s[1][0], oneSided)
+		}
+	}
+}
+
+// follows reports whether operands come from nodes with partners, or the inputs of the graph.
+func (x *aligner) follows(ins []int) bool {
+	for _, m := range ins {
+		if m >= 0 && x.a.partner[m] < 0 {
+			return false
+		}
+	}
+	return len(ins) > 0
+}
+
+// leads reports whether nodes with partners read the results, or nobody does.
+func (x *aligner) leads(outs []use) bool {
+	return !slices.ContainsFunc(outs, func(u use) bool { return x.a.partner[u.by] < 0 })
 }
 
 // unique lists the nodes by names that only one of them has.
@@ -421,8 +444,22 @@ func (x *aligner) inTurn(as, bs []int) {
 	}
 }
 
+// onlyOne reports whether a node is the only one of its class that belongs to its owner.
+func (g *network) onlyOne() func(i int) bool {
+	type kind struct {
+		owner int
+		class string
+	}
+	n := map[kind]int{}
+	for i := range g.nodes {
+		n[kind{g.nodes[i].owner, g.nodes[i].class}]++
+	}
+	return func(i int) bool { return n[kind{g.nodes[i].owner, g.nodes[i].class}] == 1 }
+}
+
 // certain reports whether nothing speaks for another partner.
 func (x *aligner) certain(unique [2]map[uint64]int) func(i int) bool {
+	alone := [2]func(int) bool{x.a.onlyOne(), x.b.onlyOne()}
 	var of func(i int) bool
 	of = func(i int) bool {
 		j := x.a.partner[i]
@@ -436,7 +473,7 @@ func (x *aligner) certain(unique [2]map[uint64]int) func(i int) bool {
 		case alike, unpaired:
 			return false
 		case following:
-			return p.owner >= 0 && q.owner >= 0 && x.a.partner[p.owner] == q.owner && of(p.owner)
+			return p.owner >= 0 && q.owner >= 0 && x.a.partner[p.owner] == q.owner && alone[0](i) && alone[1](j) && of(p.owner)
 		}
 		if p.role != core || q.role != core {
 			return false
