@@ -411,6 +411,9 @@ func inserted(a *source, seed uint64) (*twin, error) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	for _, at := range r.Perm(len(g.Nodes)) {
 		n := g.Nodes[at]
+		if at, ok := a.at[t.from[n][0]]; !ok || a.p.Layers[at].Constant || n.Op == "DEQUANTIZE" || n.Op == "DENSIFY" {
+			continue // weights
+		}
 		if len(n.Outputs) != 1 || g.Values[n.Outputs[0]].Quant != nil || slices.Contains(g.Outputs, n.Outputs[0]) || g.Values[n.Outputs[0]].Type != tensor.Float32 && t.m.Format == "tflite" {
 			continue
 		}

@@ -75,7 +75,8 @@ func (j *joiner) byGraph() bool {
 // take joins the layers of partners, what belongs to them and has no partner, and what one of the
 // models has as other operators.
 func (j *joiner) take(x *aligner) {
-	certain := x.certain(x.counts())
+	alone := [2]func(int) bool{x.a.onlyOne(), x.b.onlyOne()}
+	certain := x.certain(x.counts(), alone)
 	a := func(i int) int { return int(x.a.nodes[i].layer) }
 	b := func(i int) int { return len(j.a.Layers) + int(x.b.nodes[i].layer) }
 	for i, k := range x.a.partner {
@@ -99,7 +100,7 @@ func (j *joiner) take(x *aligner) {
 				j.join(at(i), at(0)-int(g.nodes[0].layer)+int(*into), found{})
 				continue
 			}
-			j.join(at(i), at(g.nodes[i].owner), found{})
+			j.join(at(i), at(g.nodes[i].owner), found{guessed: g.nodes[i].role == satellite && !alone[side](i)})
 		}
 	}
 	for _, r := range x.regions() {

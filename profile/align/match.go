@@ -62,6 +62,8 @@ var levels = []struct {
 	strict bool
 }{
 	{everything, exactLabel, true},
+	{everything, sizedLabel, false},
+	{everything, windowLabel, false},
 	{computing, sizedLabel, false},
 	{computing, windowLabel, false},
 	{cores, sizedLabel, false},
@@ -69,7 +71,7 @@ var levels = []struct {
 }
 
 // sizedCores is the level of core operators with their sizes.
-const sizedCores = 3
+const sizedCores = 5
 
 func (x *aligner) run() {
 	var views [3][2]*view
@@ -98,6 +100,7 @@ func (x *aligner) run() {
 	x.similar()
 	for x.byNeighbours() {
 	}
+	x.beside()
 	x.followers()
 }
 
@@ -142,9 +145,9 @@ func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
 			}
 		}
 	}
-	shared := func(side, i int) bool { n := counts[key(side, i)]; return n[0] == n[1] }
+	firm := x.firm(vs[0], func(i int) bool { n := counts[key(0, i)]; return n[0] == n[1] })
 	for _, s := range gather(x, vs, key) {
-		if len(s[0]) != len(s[1]) || !vs[0].within(s[0][0], func(i int) bool { return shared(0, i) }) {
+		if len(s[0]) != len(s[1]) || !firm[s[0][0]] {
 			continue
 		}
 		if len(s[0]) == 1 {
@@ -167,6 +170,19 @@ func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
 			}
 		}
 	}
+}
+
+// firm reports for which nodes something holds that also holds for the nodes around them, and for
+// all behind them where they are computed from constants.
+func (x *aligner) firm(v *view, holds func(int) bool) []bool {
+	out := make([]bool, len(v.keep))
+	for _, i := range slices.Backward(v.g.order) {
+		out[i] = v.keep[i] && v.within(i, holds)
+		if v.g.nodes[i].helper && slices.ContainsFunc(v.outs[i], func(u use) bool { return !out[u.by] }) {
+			out[i] = false
+		}
+	}
+	return out
 }
 
 // within reports whether something holds for a node and those around it.
@@ -386,6 +402,95 @@ func (x *aligner) surrounded(i, j int) bool {
 	return true
 }
 
+// beside pairs the other nodes that make an operand of partners, or are the only ones of their
+// class that read from partners.
+func (x *aligner) beside() {
+	for k := range 2 * len(x.a.order) {
+		find, at := x.operand, len(x.a.order)-1-k
+		if at < 0 {
+			find, at = x.reader, -1-at
+		}
+		i := x.a.order[at]
+		if x.a.nodes[i].role == core || x.a.partner[i] >= 0 {
+			continue
+		}
+		if j := find(i); j >= 0 {
+			x.pair(i, j, following)
+		}
+	}
+}
+
+// like reports whether a node of the second network has no partner yet and is like one of the
+// first.
+func (x *aligner) like(i, j int) bool {
+	return j >= 0 && x.b.partner[j] < 0 && x.a.nodes[i].role == x.b.nodes[j].role && x.sameClass(i, j)
+}
+
+// operand returns the node that makes the same operands of the partners of a node's consumers, -1
+// if it is not one.
+func (x *aligner) operand(i int) int {
+	at := -1
+	outs := x.a.nodes[i].outs
+	for _, u := range outs[:min(len(outs), maxNear)] {
+		q := x.a.partner[u.by]
+		if q < 0 {
+			continue
+		}
+		mine, theirs := x.a.nodes[u.by].ins, x.b.nodes[q].ins
+		j := -1
+		if len(mine) == len(theirs) {
+			j = theirs[u.operand].from
+		} else if len(mine) <= maxNear && len(theirs) <= maxNear {
+			for _, e := range mine {
+				if e.from != i && e.from >= 0 && x.a.partner[e.from] < 0 && x.a.nodes[e.from].class == x.a.nodes[i].class {
+					return -1
+				}
+			}
+			for _, e := range theirs {
+				if e.from != j && x.like(i, e.from) {
+					if j >= 0 {
+						return -1
+					}
+					j = e.from
+				}
+			}
+		}
+		if !x.like(i, j) || at >= 0 && at != j {
+			return -1
+		}
+		at = j
+	}
+	return at
+}
+
+// reader returns the only node of a node's class that reads from the partner of what makes its
+// operand, -1 if there are several.
+func (x *aligner) reader(i int) int {
+	m := x.a.nodes[i].principal
+	if m < 0 || x.a.partner[m] < 0 {
+		return -1
+	}
+	mine, theirs := x.a.nodes[m].outs, x.b.nodes[x.a.partner[m]].outs
+	if len(mine) > maxNear || len(theirs) > maxNear {
+		return -1
+	}
+	for _, u := range mine {
+		if u.by != i && x.a.partner[u.by] < 0 && x.a.nodes[u.by].class == x.a.nodes[i].class {
+			return -1
+		}
+	}
+	at := -1
+	for _, u := range theirs {
+		if u.by != at && x.like(i, u.by) {
+			if at >= 0 {
+				return -1
+			}
+			at = u.by
+		}
+	}
+	return at
+}
+
 // followers pairs the other nodes: those that belong to partners in their order, then what belongs
 // to no core.
 func (x *aligner) followers() {
@@ -458,8 +563,7 @@ func (g *network) onlyOne() func(i int) bool {
 }
 
 // certain reports whether nothing speaks for another partner.
-func (x *aligner) certain(unique [2]map[uint64]int) func(i int) bool {
-	alone := [2]func(int) bool{x.a.onlyOne(), x.b.onlyOne()}
+func (x *aligner) certain(unique [2]map[uint64]int, alone [2]func(int) bool) func(i int) bool {
 	var of func(i int) bool
 	of = func(i int) bool {
 		j := x.a.partner[i]

@@ -231,17 +231,18 @@ func (g *network) assign(i int) {
 // owners finds the core nodes that the others belong to: the one before them along the data, else
 // the one behind them.
 func (g *network) owners() {
-	next := make([]int, len(g.nodes))
+	next, at := make([]int, len(g.nodes)), make([]int, len(g.nodes))
+	for k, i := range g.order {
+		next[i], at[i] = -1, k
+	}
 	for _, i := range slices.Backward(g.order) {
-		next[i] = -1
 		for _, u := range g.nodes[i].outs {
 			c := u.by
 			if g.nodes[c].role != core {
 				c = next[c]
 			}
-			if c >= 0 {
+			if c >= 0 && (next[i] < 0 || at[c] < at[next[i]]) {
 				next[i] = c
-				break
 			}
 		}
 	}
