@@ -129,9 +129,9 @@ func gather[K comparable](x *aligner, vs [2]*view, key func(side, i int) K) map[
 	return out
 }
 
-// isomorphic pairs nodes that agree in all before and after them. Their neighbours must have
-// counterparts, too: what follows from the inputs of the graph alone has nothing before it that
-// could differ.
+// isomorphic pairs nodes that agree in all before and after them. All nodes that they are connected
+// with must have counterparts, too: of a node that reads constants and the inputs of the graph
+// alone there is nothing before it that could differ.
 func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
 	type both [2]uint64
 	key := func(side, i int) both { return both{hs[side].up[i], hs[side].down[i]} }
@@ -145,7 +145,7 @@ func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
 			}
 		}
 	}
-	firm := x.firm(vs[0], func(i int) bool { n := counts[key(0, i)]; return n[0] == n[1] })
+	firm := vs[0].firm(func(i int) bool { n := counts[key(0, i)]; return n[0] == n[1] })
 	for _, s := range gather(x, vs, key) {
 		if len(s[0]) != len(s[1]) || !firm[s[0][0]] {
 			continue
@@ -172,35 +172,36 @@ func (x *aligner) isomorphic(vs [2]*view, hs [2]hashes) {
 	}
 }
 
-// firm reports for which nodes something holds that also holds for the nodes around them, and for
-// all behind them where they are computed from constants.
-func (x *aligner) firm(v *view, holds func(int) bool) []bool {
-	out := make([]bool, len(v.keep))
-	for _, i := range slices.Backward(v.g.order) {
-		out[i] = v.keep[i] && v.within(i, holds)
-		if v.g.nodes[i].helper && slices.ContainsFunc(v.outs[i], func(u use) bool { return !out[u.by] }) {
-			out[i] = false
+// firm reports for which nodes something holds that also holds for all nodes that they are
+// connected with.
+func (v *view) firm(holds func(int) bool) []bool {
+	out, seen := make([]bool, len(v.keep)), make([]bool, len(v.keep))
+	for _, i := range v.g.order {
+		if !v.keep[i] || seen[i] {
+			continue
+		}
+		seen[i] = true
+		part, all := []int{i}, true
+		next := func(m int) {
+			if m >= 0 && !seen[m] {
+				seen[m] = true
+				part = append(part, m)
+			}
+		}
+		for k := 0; k < len(part); k++ {
+			all = all && holds(part[k])
+			for _, m := range v.ins[part[k]] {
+				next(m)
+			}
+			for _, u := range v.outs[part[k]] {
+				next(u.by)
+			}
+		}
+		for _, k := range part {
+			out[k] = all
 		}
 	}
 	return out
-}
-
-// within reports whether something holds for a node and those around it.
-func (v *view) within(i int, holds func(int) bool) bool {
-	if !holds(i) {
-		return false
-	}
-	for _, m := range v.ins[i] {
-		if m >= 0 && !holds(m) {
-			return false
-		}
-	}
-	for _, u := range v.outs[i] {
-		if !holds(u.by) {
-			return false
-		}
-	}
-	return true
 }
 
 // sameClass guards against collisions of hashes.
