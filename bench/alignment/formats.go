@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/bench/networks"
 	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/model/weights"
@@ -147,11 +148,7 @@ func (t table) networks(dir string) error {
 			if err != nil {
 				return err
 			}
-			m, err := modelfile.Open(file)
-			if err != nil {
-				return err
-			}
-			b, err := original(m)
+			b, err := counted(file)
 			if err != nil {
 				return err
 			}
@@ -179,6 +176,25 @@ func (t table) networks(dir string) error {
 		}
 	}
 	return nil
+}
+
+// counted opens a file as it is: networks are too large for copies.
+func counted(file string) (*source, error) {
+	o, err := opmeter.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	p, err := opmeter.Count(o, opmeter.Inputs{})
+	if err != nil {
+		return nil, err
+	}
+	m, err := modelfile.OpenShapes(file)
+	if err != nil {
+		return nil, err
+	}
+	at, err := layersOf(m, p)
+	return &source{m: m, p: p, at: at}, err
 }
 
 // inClasses lists the layers by operator, in order; integer operators are those of floats.

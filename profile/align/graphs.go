@@ -75,8 +75,8 @@ func (j *joiner) byGraph() bool {
 // take joins the layers of partners, what belongs to them and has no partner, and what one of the
 // models has as other operators.
 func (j *joiner) take(x *aligner) {
-	alone := [2]func(int) bool{x.a.onlyOne(), x.b.onlyOne()}
-	certain := x.certain(x.counts(), alone)
+	counts := [2]map[owned]int{x.a.countOwned(), x.b.countOwned()}
+	certain := x.certain(x.counts(), counts)
 	a := func(i int) int { return int(x.a.nodes[i].layer) }
 	b := func(i int) int { return len(j.a.Layers) + int(x.b.nodes[i].layer) }
 	for i, k := range x.a.partner {
@@ -87,7 +87,7 @@ func (j *joiner) take(x *aligner) {
 		if x.a.how[i] == named {
 			how = profile.ByName
 		}
-		j.join(a(i), b(k), found{how, !certain(i)})
+		j.join(a(i), b(k), found{how: how, guessed: !certain(i) || x.exchanged(i, k), exchanged: x.exchanged(i, k)})
 	}
 	for side, g := range []*network{x.a, x.b} {
 		at := []func(int) int{a, b}[side]
@@ -100,7 +100,9 @@ func (j *joiner) take(x *aligner) {
 				j.join(at(i), at(0)-int(g.nodes[0].layer)+int(*into), found{})
 				continue
 			}
-			j.join(at(i), at(g.nodes[i].owner), found{guessed: g.nodes[i].role == satellite && !alone[side](i)})
+			// Of two such operators either may be the one that the other network lacks.
+			n := &g.nodes[i]
+			j.join(at(i), at(n.owner), found{guessed: n.role == satellite && counts[1-side][owned{g.partner[n.owner], n.class, n.role}] > 0})
 		}
 	}
 	for _, r := range x.regions() {
@@ -108,9 +110,30 @@ func (j *joiner) take(x *aligner) {
 			j.join(a(r[0][0]), a(i), found{})
 		}
 		for _, i := range r[1] {
-			j.join(a(r[0][0]), b(i), found{ByStructure, true})
+			j.join(a(r[0][0]), b(i), found{how: ByStructure, guessed: true})
 		}
 	}
+}
+
+// exchanged reports whether partners read what others of their operands come from, such as the
+// difference of b and a instead of a and b.
+func (x *aligner) exchanged(i, j int) bool {
+	if x.a.nodes[i].role != core || x.b.nodes[j].role != core || commutative[x.a.nodes[i].class] {
+		return false
+	}
+	ins, with := x.cores[0].ins[i], x.cores[1].ins[j]
+	if len(ins) != len(with) || len(ins) > maxNear {
+		return false
+	}
+	for k, m := range ins {
+		if m < 0 || x.a.partner[m] < 0 || with[k] == x.a.partner[m] {
+			continue
+		}
+		if slices.Contains(with, x.a.partner[m]) {
+			return true
+		}
+	}
+	return false
 }
 
 // absorbed reports whether a node without a partner is part of the work of its owner's partner.

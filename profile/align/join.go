@@ -19,6 +19,8 @@ func sameNodes(a, b *profile.Model) bool {
 type found struct {
 	how     profile.Confidence
 	guessed bool // nothing says that it is certain
+	// exchanged says that the operands come from other layers' partners.
+	exchanged bool
 }
 
 // joiner gathers layers of both profiles in groups; those of b come after those of a.
@@ -47,7 +49,7 @@ func (j *joiner) root(i int) int {
 func (j *joiner) join(x, y int, f found) {
 	x, y = j.root(x), j.root(y)
 	for _, r := range []int{x, y} {
-		f = found{weaker(j.found[r].how, f.how), f.guessed || j.found[r].guessed}
+		f = found{weaker(j.found[r].how, f.how), f.guessed || j.found[r].guessed, f.exchanged || j.found[r].exchanged}
 	}
 	if x > y {
 		x, y = y, x
@@ -107,7 +109,7 @@ func (j *joiner) byNodes() bool {
 				continue
 			}
 			how = weaker(how, f.how)
-			j.join(i, f.layer, found{how, how != profile.Exact && how != profile.ByTensor})
+			j.join(i, f.layer, found{how: how, guessed: how != profile.Exact && how != profile.ByTensor})
 			both = both || j.side(i) != j.side(f.layer)
 		}
 	}
@@ -214,7 +216,7 @@ func (j *joiner) sets(k key) map[[3]string]*[2][]int {
 func (j *joiner) byName(k key) {
 	for _, s := range j.sets(k) {
 		if len(s[0]) == 1 && len(s[1]) == 1 {
-			j.join(s[0][0], s[1][0], found{profile.ByName, true})
+			j.join(s[0][0], s[1][0], found{how: profile.ByName, guessed: true})
 		}
 	}
 }
@@ -226,7 +228,7 @@ func (j *joiner) byOrder(k key) {
 			continue
 		}
 		for n := range s[0] {
-			j.join(s[0][n], s[1][n], found{profile.ByOrder, true})
+			j.join(s[0][n], s[1][n], found{how: profile.ByOrder, guessed: true})
 		}
 	}
 }
@@ -251,10 +253,20 @@ func (j *joiner) pairs() []Pair {
 	}
 	for i := range out {
 		p := &out[i]
-		p.Kind = j.kind(p)
+		if p.Kind = j.kind(p); p.Kind == Same && j.found[j.root(j.first(p))].exchanged {
+			p.Kind = Replaced
+		}
 		if len(p.A) == 0 || len(p.B) == 0 {
 			p.Confidence, p.Certain = profile.Unknown, false
 		}
 	}
 	return out
+}
+
+// first is a member of the group that a pair is made of.
+func (j *joiner) first(p *Pair) int {
+	if len(p.A) > 0 {
+		return int(p.A[0])
+	}
+	return len(j.a.Layers) + int(p.B[0])
 }

@@ -550,21 +550,25 @@ func (x *aligner) inTurn(as, bs []int) {
 	}
 }
 
-// onlyOne reports whether a node is the only one of its class that belongs to its owner.
-func (g *network) onlyOne() func(i int) bool {
-	type kind struct {
-		owner int
-		class string
-	}
-	n := map[kind]int{}
-	for i := range g.nodes {
-		n[kind{g.nodes[i].owner, g.nodes[i].class}]++
-	}
-	return func(i int) bool { return n[kind{g.nodes[i].owner, g.nodes[i].class}] == 1 }
+// owned counts the nodes of a class and role that belong to a node.
+type owned struct {
+	owner int
+	class string
+	role  role
 }
 
+func (g *network) countOwned() map[owned]int {
+	out := map[owned]int{}
+	for i := range g.nodes {
+		out[g.nodes[i].owned()]++
+	}
+	return out
+}
+
+func (n *node) owned() owned { return owned{n.owner, n.class, n.role} }
+
 // certain reports whether nothing speaks for another partner.
-func (x *aligner) certain(unique [2]map[uint64]int, alone [2]func(int) bool) func(i int) bool {
+func (x *aligner) certain(unique [2]map[uint64]int, counts [2]map[owned]int) func(i int) bool {
 	var of func(i int) bool
 	of = func(i int) bool {
 		j := x.a.partner[i]
@@ -577,8 +581,9 @@ func (x *aligner) certain(unique [2]map[uint64]int, alone [2]func(int) bool) fun
 			return true
 		case alike, unpaired:
 			return false
-		case following:
-			return p.owner >= 0 && q.owner >= 0 && x.a.partner[p.owner] == q.owner && alone[0](i) && alone[1](j) && of(p.owner)
+		}
+		if p.role != core && q.role != core {
+			return p.owner >= 0 && q.owner >= 0 && x.a.partner[p.owner] == q.owner && counts[0][p.owned()] == 1 && counts[1][q.owned()] == 1 && of(p.owner)
 		}
 		if p.role != core || q.role != core {
 			return false

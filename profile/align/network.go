@@ -228,37 +228,33 @@ func (g *network) assign(i int) {
 	}
 }
 
-// owners finds the core nodes that the others belong to: the one before them along the data, else
-// the one behind them.
+// owners finds the core nodes that the others belong to: the one before them along the data; of
+// what is computed for a consumer that of the consumer.
 func (g *network) owners() {
-	next, at := make([]int, len(g.nodes)), make([]int, len(g.nodes))
+	at := make([]int, len(g.nodes))
 	for k, i := range g.order {
-		next[i], at[i] = -1, k
-	}
-	for _, i := range slices.Backward(g.order) {
-		for _, u := range g.nodes[i].outs {
-			c := u.by
-			if g.nodes[c].role != core {
-				c = next[c]
-			}
-			if c >= 0 && (next[i] < 0 || at[c] < at[next[i]]) {
-				next[i] = c
-			}
-		}
-	}
-	for _, i := range g.order {
+		at[i] = k
 		n := &g.nodes[i]
-		if n.role == core {
-			continue
-		}
-		if m := n.principal; m >= 0 && !n.helper && !dynamicQuantize(g.p.Layers[n.layer].Op) {
+		if m := n.principal; m >= 0 && n.role != core && !n.helper && !dynamicQuantize(g.p.Layers[n.layer].Op) {
 			n.owner = m
 			if g.nodes[m].role != core {
 				n.owner = g.nodes[m].owner
 			}
 		}
-		if n.owner < 0 {
-			n.owner = next[i]
+	}
+	for _, i := range slices.Backward(g.order) {
+		n := &g.nodes[i]
+		if n.role == core || n.owner >= 0 {
+			continue
+		}
+		for _, u := range n.outs {
+			c := u.by
+			if g.nodes[c].role != core {
+				c = g.nodes[c].owner
+			}
+			if c >= 0 && (n.owner < 0 || at[c] < at[n.owner]) {
+				n.owner = c
+			}
 		}
 	}
 }

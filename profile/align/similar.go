@@ -139,7 +139,7 @@ func ascending(v []int) []int {
 
 // maxCells bounds the table of an alignment. Of longer sequences only nodes near the diagonal are
 // compared.
-const maxCells = 4 << 20
+const maxCells = 1 << 20
 
 // sequence aligns two sequences of nodes so that the sum of the similarities is the largest,
 // keeping the order.
