@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ func sides(args []string, dash int) ([][]string, error) {
 // several runs is a column for each where it stands alone.
 func (a *app) sources(ctx context.Context, sides [][]string) ([]compare.Named, error) {
 	var out []compare.Named
+	var only []string // the file of a run, "" for several
 	for _, files := range sides {
 		var side []compare.Named
 		for _, f := range files {
@@ -68,6 +70,13 @@ func (a *app) sources(ctx context.Context, sides [][]string) ([]compare.Named, e
 			whole.Name = sideName(files)
 			side = []compare.Named{whole}
 		}
+		for range side {
+			if len(side) == 1 && len(files) == 1 {
+				only = append(only, files[0])
+			} else {
+				only = append(only, "")
+			}
+		}
 		out = append(out, side...)
 	}
 	if len(out) > compare.MaxRuns {
@@ -76,7 +85,7 @@ func (a *app) sources(ctx context.Context, sides [][]string) ([]compare.Named, e
 	if len(out) < 2 {
 		return nil, useError("%s holds one run: name a second profile to compare it with", sides[0][0])
 	}
-	unique(out)
+	unique(out, only)
 	return out, nil
 }
 
@@ -103,12 +112,25 @@ func sideName(files []string) string {
 	return common
 }
 
-// plainName is a file's name without the ending of saved profiles.
-func plainName(f string) string { return strings.TrimSuffix(base(f), ".opmeter") }
+// plainName is a file's name without its ending.
+func plainName(f string) string {
+	n := base(f)
+	return cmp.Or(strings.TrimSuffix(n, filepath.Ext(n)), n)
+}
 
-// unique takes names away unless they tell all runs apart, or numbers those that are equal.
-func unique(runs []compare.Named) {
+// unique gives the names of files their endings where that tells runs apart, and numbers those that
+// are equal.
+func unique(runs []compare.Named, files []string) {
 	seen := map[string]int{}
+	for i := range runs {
+		seen[runs[i].Name]++
+	}
+	for i := range runs {
+		if files[i] != "" && seen[runs[i].Name] > 1 {
+			runs[i].Name = base(files[i])
+		}
+	}
+	clear(seen)
 	for i := range runs {
 		n := runs[i].Name
 		if seen[n]++; seen[n] > 1 {
@@ -184,7 +206,9 @@ func (a *app) recordSource(ctx context.Context, path, name string) ([]compare.Na
 	for _, p := range got.Profiles {
 		n := name
 		if len(got.Profiles) > 1 {
-			n = name + ":" + p.Model.Name
+			if n = p.Model.Name; !strings.HasPrefix(n, name) {
+				n = name + ":" + n
+			}
 		}
 		out = append(out, compare.Named{Name: n, Profile: p})
 	}

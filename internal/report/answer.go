@@ -126,7 +126,7 @@ func answer(t *compare.Table, d differences, r *compare.Run) string {
 func answerFigure(t *compare.Table, a, b string, r *compare.Run, figures string) string {
 	what := versusWhat(t)
 	if r.Ratio.Interval == compare.Exact && *r.Ratio.Value == 1 {
-		return fmt.Sprintf("%s: %s equal to that of %s (%s)", a, what, b, versusFigure(t, r.Total.Value))
+		return fmt.Sprintf("%s: %s equal to %s (%s)", a, what, b, versusFigure(t, r.Total.Value))
 	}
 	s := fmt.Sprintf("%s: %s %sx that of %s (%s", a, what, words.Ratio(*r.Ratio.Value), b, figures)
 	if r.Ratio.Interval != compare.Exact && r.Ratio.Low != nil {

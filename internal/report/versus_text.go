@@ -117,6 +117,9 @@ func versusWhere(t *compare.Table, k int) string {
 		parts = append(parts, s)
 	}
 	if n == 0 {
+		if !slices.ContainsFunc(rows, func(g compare.Group) bool { return g.Ratios[k].Low != nil }) {
+			return "" // without intervals nothing can be said
+		}
 		if t.Runs[k].Ratio.Interval == compare.Exact {
 			return "All rows are equal."
 		}
@@ -192,6 +195,8 @@ func versusFacts(t *compare.Table) (rows []runFact, shared []string) {
 		case !equal || x.label == "outputs" || x.label == "quality":
 			rows = append(rows, f)
 		case x.label == "model" || x.label == "target":
+		case x.label == "date":
+			shared = append(shared, "made "+f.cells[0])
 		default:
 			shared = append(shared, f.cells[0])
 		}
@@ -267,7 +272,7 @@ func versusWholeGrid(t *compare.Table, facts []runFact, shown []int, equal bool)
 				row = append(row, "")
 			}
 		}
-		grid = append(grid, row)
+		grid = appendKnown(grid, row)
 	}
 	for i := range t.Whole {
 		w := &t.Whole[i]
@@ -281,10 +286,18 @@ func versusWholeGrid(t *compare.Table, facts []runFact, shown []int, equal bool)
 				row = append(row, versusWholeRatio(w, k))
 			}
 		}
-		grid = append(grid, row)
+		grid = appendKnown(grid, row)
 		if between := versusBetween(w, shown); between != nil {
 			grid = append(grid, between)
 		}
+	}
+	return grid
+}
+
+// appendKnown adds a row in which something stands.
+func appendKnown(grid [][]string, row []string) [][]string {
+	if slices.ContainsFunc(row[1:], func(s string) bool { return s != "" }) {
+		grid = append(grid, row)
 	}
 	return grid
 }
@@ -327,6 +340,9 @@ func versusEquals(t *compare.Table) string {
 	return "equal: " + strings.Join(parts, ", ")
 }
 
+// versusColumn is the column of the nth run: the first has no ratio.
+func versusColumn(n int) int { return max(1, 2*n) }
+
 // versusWhole writes the figures of the whole model for some runs.
 func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []int, o VersusOptions) {
 	keeps := []int{100}
@@ -335,7 +351,24 @@ func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []
 			keeps = append(keeps, 80)
 		}
 	}
-	inColumns(b, versusWholeGrid(t, facts, shown, false), keeps, o)
+	grid := versusWholeGrid(t, facts, shown, false)
+	if o.Width > 0 {
+		// Texts are cut rather than a column of figures left out.
+		limit := max(8, (o.Width-21-12*(len(shown)-1))/len(shown)-len(gap))
+		for i := range grid {
+			cells := make([]string, len(shown))
+			for n := range shown {
+				cells[n] = text.Clean(grid[i][versusColumn(n)])
+			}
+			if i == 0 {
+				cells = shortenApart(cells, slices.Repeat([]int{limit}, len(shown)))
+			}
+			for n := range shown {
+				grid[i][versusColumn(n)] = shorten(cells[n], limit)
+			}
+		}
+	}
+	inColumns(b, grid, keeps, o)
 }
 
 // versusGroups writes the rows for some runs, and what the others and the rest of the time make. The

@@ -90,6 +90,9 @@ func machine(p *profile.Profile) string {
 	if p.Target.Kind == profile.TargetHost && p.Host != nil && p.Host.CPUModel != "" {
 		return p.Host.CPUModel
 	}
+	if p.Target.Kind == profile.TargetImport && p.Target.ID == "imported" {
+		return p.Target.Description // the ID says nothing
+	}
 	return cmp.Or(p.Target.Description, p.Target.ID)
 }
 
