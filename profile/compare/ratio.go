@@ -17,8 +17,8 @@ const (
 	// untold is what a time of another tool may be off by: such records are of one process, and
 	// processes on one machine differ by a standard deviation of 1 to 3.5 % (bench/compare).
 	untold = normal95 * 0.02
-	// shown is the number of degrees of freedom that a profile's own interval counts for where
-	// several profiles show a spread.
+	// shown is the number of degrees of freedom that the intervals of profiles count for where these
+	// are wider than the spread of the profiles.
 	shown = 2
 	alike = 0.05
 	// discoveries is the part of false ones among the groups that differ.
@@ -156,11 +156,13 @@ func mean(fs []Figure) Figure {
 		return out
 	}
 	sd := stats.StdDev(logs)
-	variance, freedom := sd*sd*(n-1), n-1
-	if intervals == len(fs) {
-		variance, freedom = variance+shown*own/n, freedom+shown
+	variance, freedom := sd*sd, n-1
+	// A spread below that of the profiles' own intervals is luck. The other way round, the intervals
+	// do not show what processes differ by.
+	if own /= n; intervals == len(fs) && own > variance {
+		variance, freedom = ((n-1)*variance+shown*own)/(n-1+shown), n-1+shown
 	}
-	out.dev = deviation{se: math.Sqrt(variance / freedom / n), freedom: freedom}
+	out.dev = deviation{se: math.Sqrt(variance / n), freedom: freedom}
 	by := math.Exp(stats.StudentQuantile(0.05, freedom) * out.dev.se)
 	if math.IsInf(by, 0) || math.IsNaN(by) {
 		out.dev = deviation{}

@@ -27,11 +27,15 @@ func StudentQuantile(p, freedom float64) float64 {
 	if !(p > 0 && p < 1) || !(freedom > 0) {
 		return math.NaN()
 	}
-	low, high := 0.0, 1.0
-	for StudentP(high, freedom) > p && high < math.MaxFloat64/4 {
-		high *= 2
+	low := math.Sqrt2 * math.Erfinv(1-p)
+	if freedom > 1e6 {
+		return low
 	}
-	for range 200 {
+	high := 2*low + 1
+	for StudentP(high, freedom) > p && high < math.MaxFloat64/4 {
+		low, high = high, 2*high
+	}
+	for high-low > 1e-13*high {
 		middle := low + (high-low)/2
 		if middle == low || middle == high {
 			break
