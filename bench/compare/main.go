@@ -1,4 +1,4 @@
-// Command compare shows how often comparisons of profiles are wrong, and which slow-downs they find.
+// Command compare shows how often comparisons of profiles are wrong, and what slow-downs they find.
 //
 //	go run ./bench/compare -collect DIR [-n 40] [-time 700ms] [MODEL ...]
 //	go run ./bench/compare -pool DIR [-draws 1000] [-json FILE]

@@ -40,7 +40,7 @@ func welch(x, y []float64) float64 {
 	return stats.StudentP((stats.Mean(x)-stats.Mean(y))/math.Sqrt(a+b), (a+b)*(a+b)/(a*a/(n-1)+b*b/(m-1)))
 }
 
-// mannWhitney is the two-sided probability by the rank-sum test: exact for up to 50 values of a side
+// mannWhitney is the two-sided probability by the rank-sum test: exact for up to 50 values a side
 // without ties, as benchstat does, by the normal distribution with correction for ties otherwise.
 func mannWhitney(x, y []float64) float64 {
 	n, m := len(x), len(y)

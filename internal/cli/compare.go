@@ -40,7 +40,7 @@ largest difference first, with the ratio to the first profile. Operators that on
 are one row. Model files are counted: they have sizes and work, and no times.
 
 Several profiles of one side stand before and after --, each made by a process of its own:
-their spread decides what differs. Make them in turns; opmeter ab does so itself. Options
+their spread decides what differs. Interleave them, as opmeter ab does. Options
 stand before the first file then: opmeter compare --fail-on worse old-* -- new-*.`,
 		Example: `  opmeter compare one.opmeter two.opmeter
   opmeter compare old-1.opmeter old-2.opmeter -- new-1.opmeter new-2.opmeter
@@ -140,7 +140,7 @@ func judged(t *compare.Table) error {
 	case len(worse) > 0:
 		return withStatus(statusGate, fmt.Errorf("%s: worse than %s", strings.Join(worse, ", "), t.Runs[0].Name))
 	case len(undecided) > 0:
-		return withStatus(statusUndecided, fmt.Errorf("%s: undecided whether worse than %s: compare more profiles in turns, or use opmeter ab", strings.Join(undecided, ", "), t.Runs[0].Name))
+		return withStatus(statusUndecided, fmt.Errorf("%s: undecided whether worse than %s: compare more profiles, interleaved, or use opmeter ab", strings.Join(undecided, ", "), t.Runs[0].Name))
 	}
 	return nil
 }

@@ -125,8 +125,12 @@ func unique(runs []compare.Named, files []string) {
 	for i := range runs {
 		seen[runs[i].Name]++
 	}
+	whole := map[string]int{}
+	for _, f := range files {
+		whole[base(f)]++
+	}
 	for i := range runs {
-		if files[i] != "" && seen[runs[i].Name] > 1 {
+		if files[i] != "" && seen[runs[i].Name] > 1 && whole[base(files[i])] == 1 {
 			runs[i].Name = base(files[i])
 		}
 	}

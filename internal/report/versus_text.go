@@ -302,7 +302,7 @@ func appendKnown(grid [][]string, row []string) [][]string {
 	return grid
 }
 
-// versusBetween is a row with the intervals of a figure and of its ratio, nil where there is none.
+// versusBetween is a row with the intervals of a figure and of its ratio, nil if absent.
 func versusBetween(w *compare.Row, shown []int) []string {
 	if w.Key != "latency_s" {
 		return nil
@@ -371,8 +371,8 @@ func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []
 	inColumns(b, grid, keeps, o)
 }
 
-// versusGroups writes the rows for some runs, and what the others and the rest of the time make. The
-// changes of two runs add up to the difference of the totals.
+// versusGroups writes the rows for some runs, and what the others and the rest of the time make.
+// The changes of two runs add up to the difference of the totals.
 func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, all int, shown []int, o VersusOptions) {
 	two := len(shown) == 2
 	head, keeps := []string{"operators", "name"}, []int{100, 20}

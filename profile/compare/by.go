@@ -11,8 +11,8 @@ import (
 )
 
 // gather makes one row of all rows that have the same operator, scope, block or shape. Rows that
-// run in several profiles go by the first profile that has them, so that other names of the same
-// layer do not part them.
+// several profiles have are named as in the first of them, so that other names of the same layer do
+// not part them.
 func (b *builder) gather() {
 	if b.t.By == ByLayer {
 		return

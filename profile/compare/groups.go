@@ -17,7 +17,7 @@ type builder struct {
 	// q is what is compared; cost says that it is a cost of an inference.
 	q    profile.Quantity
 	cost bool
-	// counts says that nobody asked for counts: they are all that the profiles have in common.
+	// counts says that counts are compared only because the profiles have no cost in common.
 	counts bool
 	// errors are the parts that times of the first run and of each run may be off by when the two
 	// are compared.

@@ -12,8 +12,8 @@ const (
 	Undecided Judgement = "undecided"
 )
 
-// Judge says whether run k is worse than the first one in the quantity of the table. Figures that do
-// not compare decide nothing.
+// Judge says whether run k is worse than the first one in the quantity of the table. Figures that
+// do not compare decide nothing.
 func (t *Table) Judge(k int) Judgement {
 	r := &t.Runs[k].Ratio
 	better := int64(-1)

@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// process draws a profile of a model of some layers as a process of its own sees it: it differs from
-// others by more than its own intervals show. The first layer is slower by a part.
+// process draws a profile of a model of some layers, as a process of its own sees it: it differs
+// from others by more than its own intervals show. The first layer is slower by a part.
 func process(r *rand.Rand, at, layers int, slower float64) *profile.Profile {
 	const between, within = 0.03, 0.02 // standard deviations
 	speed := math.Exp(between * r.NormFloat64())
@@ -80,7 +80,7 @@ func TestFalseAlarms(t *testing.T) {
 			// A rate of 5 % is above that in 2 % of such samples: two standard deviations.
 			limit := int(0.05*half + 2*math.Sqrt(0.05*0.95*half))
 			if model > limit || rows > limit {
-				t.Errorf("%d profiles, in turns %v: of %d comparisons %d find another model, %d another row", n, inTurns, half, model, rows)
+				t.Errorf("%d profiles, interleaved %v: of %d comparisons %d find another model, %d another row", n, inTurns, half, model, rows)
 			}
 			if inTurns && n > 3 && found < half*9/10 {
 				t.Errorf("%d profiles: 30 %% in a layer is found in %d of %d comparisons", n, found, half)

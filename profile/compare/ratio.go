@@ -31,8 +31,8 @@ const (
 	normal90 = 1.6448536269514722
 )
 
-// deviation is the standard error of the logarithm of a figure with its degrees of freedom; none for
-// a zero value.
+// deviation is the standard error of the logarithm of a figure with its degrees of freedom; none
+// for a zero value.
 type deviation struct{ se, freedom float64 }
 
 // of is a metric as a figure with its interval.
@@ -76,8 +76,8 @@ func hidden(r Named) float64 {
 	return stats.Median(ts)
 }
 
-// alternates reports whether the profiles of two runs were made in turns, so that what disturbed
-// the machine met both: more changes from one to the other than profiles of either.
+// alternates reports whether the profiles of two runs were interleaved, so that what disturbed the
+// machine met both: more changes from one to the other than profiles of either.
 func alternates(a, b []*profile.Profile) bool {
 	type made struct {
 		at    string
@@ -121,9 +121,8 @@ func (f *Figure) deviates(by float64) (deviation, bool) {
 	return deviation{se: math.Hypot(h/z, by/normal95), freedom: math.Inf(1)}, true
 }
 
-// mean is the figure of repeated profiles: the mean of theirs. Its error comes from their spread and
-// from the intervals of each, which count for a few more profiles. What all profiles of a run have
-// in common, as they were made one after the other, does not show in either.
+// mean is the figure of repeated profiles: the mean of theirs. Its error comes from their spread.
+// What they have in common, as they were made one after the other, does not show in it.
 func mean(fs []Figure) Figure {
 	if len(fs) == 1 {
 		return fs[0]

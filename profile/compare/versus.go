@@ -64,7 +64,7 @@ type Figure struct {
 // on one computer differ by without showing it (0.5 %, a standard deviation). Of several profiles
 // of one run it comes from their spread. Errors of two runs are independent: the interval of the
 // ratio has 95 % of Student's distribution. A ratio whose interval leaves out 1 is [Slower] or
-// [Faster] ([More] or [Less] of what is no cost), one whose interval lies within 5 % of 1 is
+// [Faster] ([More] or [Less] of other figures), one whose interval lies within 5 % of 1 is
 // [Alike], all else is [Open]. Of the groups of a run, only those differ that the procedure of
 // Benjamini and Hochberg leaves at a false discovery rate of 5 %.
 type Ratio struct {

@@ -65,7 +65,7 @@ var wholeRows = []figureRow{
 		if p.Memory == nil || p.Memory.ProcessPeakBytes == nil {
 			return Figure{}
 		}
-		return Figure{Value: new(float64(*p.Memory.ProcessPeakBytes))} // the operating system's, it varies
+		return Figure{Value: new(float64(*p.Memory.ProcessPeakBytes))} // it varies
 	}},
 	count("arena_bytes", "arena", "B", Memory, memory(func(m *profile.Memory) *int64 { return m.ArenaBytes })),
 	count("peak_bytes", "peak of activations", "B", Memory, memory(func(m *profile.Memory) *int64 { return m.PeakBytes })),

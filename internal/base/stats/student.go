@@ -6,9 +6,9 @@ import (
 )
 
 // StudentP returns the two-sided probability of Student's distribution: that of an absolute value
-// of at least t, with any number of degrees of freedom above 0. With infinite ones it is that of the
-// normal distribution. It is accurate to about 1e-12 (regularised incomplete beta function by its
-// continued fraction, Abramowitz and Stegun 26.5.8 and 26.7.1).
+// of at least t, with any number of degrees of freedom above 0. With infinite ones it is that of
+// the normal distribution. It is accurate to about 1e-12 (regularised incomplete beta function by
+// its continued fraction, Abramowitz and Stegun 26.5.8 and 26.7.1).
 func StudentP(t, freedom float64) float64 {
 	switch {
 	case math.IsNaN(t) || math.IsNaN(freedom) || freedom <= 0:

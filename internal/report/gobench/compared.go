@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// Compared writes the runs of a comparison under the names of its rows, so that benchstat pairs what
-// belongs together though names differ. Each process has one line of a name: inferences of one
-// process are not independent samples. The key run tells the runs apart: benchstat -col run.
+// Compared writes the runs of a comparison under the names of its rows, so that benchstat pairs
+// what belongs together though names differ. Each process has one line of a name: inferences of
+// one process are not independent samples. The key run tells the runs apart: benchstat -col run.
 func Compared(w io.Writer, t *compare.Table) error {
 	b := bufio.NewWriterSize(w, 1<<16)
 	name, scale, better := comparedUnit(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// Compared writes the difference of the second run to the first one, as pprof shows with -diff_base:
-// samples of the first run are negative and have the label pprof::base. Rows have one name in both
-// runs, however layers are called, fused and split.
+// Compared writes the difference of the second run to the first one, as pprof shows with
+// -diff_base: samples of the first run are negative and have the label pprof::base. Rows have one
+// name in both runs, however layers are called, fused and split.
 func Compared(w io.Writer, t *compare.Table) error {
 	if len(t.Runs) != 2 {
 		return fmt.Errorf("a pprof file holds the difference of two runs, and %d are compared", len(t.Runs))

@@ -180,8 +180,8 @@ func VersusMatch(g *compare.Group) string {
 	return s
 }
 
-// VersusReasons says in what the layers of a row differ from those of the first run, the most telling
-// first: "work ×1.25, int8 → float32".
+// VersusReasons says in what the layers of a row differ from those of the first run, the most
+// telling first: "work ×1.25, int8 → float32".
 func VersusReasons(rs []compare.Reason) string {
 	var parts []string
 	for i := range rs {
