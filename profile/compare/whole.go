@@ -86,10 +86,44 @@ var wholeRows = []figureRow{
 	count("unsupported_layers", "unsupported layers", "", Work, func(p *profile.Profile) *int64 { return p.Totals.UnsupportedLayers }),
 }
 
+// difference is a row about the outputs compared with those of another engine.
+func difference(key, label, unit string, better int64, get func(d *profile.Difference) *float64) figureRow {
+	return figureRow{key, label, unit, Accuracy, better, func(p *profile.Profile) Figure {
+		if d := worst(p.Differences); d != nil && d.State != profile.NotComparable {
+			return Figure{Value: get(d)}
+		}
+		return Figure{}
+	}}
+}
+
+// outputRows are the magnitudes of the output that differs most.
+var outputRows = []figureRow{
+	difference("output_steps", "output difference, steps", "", -1, func(d *profile.Difference) *float64 { return d.Steps }),
+	difference("output_same", "equal output elements", "1", 1, func(d *profile.Difference) *float64 { return d.Same }),
+	difference("output_relative", "relative output error", "1", -1, func(d *profile.Difference) *float64 { return d.MaxRelative }),
+	difference("output_snr_db", "output SNR, dB", "", 1, func(d *profile.Difference) *float64 { return d.SNR }),
+	difference("output_cosine", "cosine of outputs", "", 1, func(d *profile.Difference) *float64 { return d.Cosine }),
+}
+
+// accuracies are the quantities of the profiles' own that rate the outputs.
+func (b *builder) accuracies() (out []figureRow) {
+	seen := map[string]bool{}
+	for _, p := range b.ps {
+		for _, q := range p.Quantities {
+			if q.Group != "Accuracy" || seen[q.Key] {
+				continue
+			}
+			seen[q.Key] = true
+			out = append(out, figureRow{q.Key, q.Name, q.Unit, Accuracy, q.Better, func(p *profile.Profile) Figure { return of(p.Totals.Figure(q.Key)) }})
+		}
+	}
+	return out
+}
+
 // whole fills in the figures of the whole model that a run has.
 func (b *builder) whole() {
 	b.t.Whole = []Row{}
-	for _, f := range wholeRows {
+	for _, f := range slices.Concat(wholeRows, outputRows, b.accuracies()) {
 		row := Row{Key: f.key, Label: f.label, Unit: f.unit, Topic: f.topic, Better: f.better}
 		any := false
 		for k := range b.ps {
