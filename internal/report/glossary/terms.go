@@ -32,6 +32,11 @@ var groups = []Group{
 	{"Statistics", []Term{
 		{Name: "median", Text: "The value that half of the samples do not exceed.", Key: "median", Doc: "profile", Page: true},
 		{Name: "95 % confidence interval", Text: "Range that holds the same figure of a repeated measurement in 95 % of cases; on an unsteady machine it covers this run only.", Key: "ci95", Doc: "measuring"},
+		{Name: "smallest difference", Text: "The smallest difference between alternatives that a measurement of this size and noise finds in 95 of 100 cases.", Unit: "1", Key: "comparisons[].detectable", Doc: "ab"},
+		{Name: "equivalent", Text: "The whole interval of a ratio lies within the margin: shown to be equal, not only not shown to differ.", Key: "comparisons[].verdict", Doc: "ab"},
+		{Name: "undecided", Text: "The interval of a ratio allows more than one answer: better, worse or equivalent.", Key: "comparisons[].verdict", Doc: "ab"},
+		{Name: "margin", Text: "The largest difference between alternatives that counts as equal.", Unit: "1", Key: "margin", Doc: "ab"},
+		{Name: "budget", Text: "The time that a measurement of alternatives may take.", Unit: "s", Key: "budget_s", Doc: "ab"},
 		{Name: "percentile", Text: "Value that the given percentage of the samples does not exceed, such as p90 or p99.", Key: "p90, p95, p99", Doc: "profile", Page: true},
 		{Name: "IQR", Text: "Interquartile range: distance from the 25th to the 75th percentile, which the middle half of the samples spans.", Doc: "page"},
 		{Name: "coefficient of variation", Text: "Standard deviation divided by the mean.", Unit: "1", Doc: "profile"},

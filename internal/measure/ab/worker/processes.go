@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ type Processes struct {
 	CPUs []int
 	// Silent is how long a worker may say nothing, 0 for five minutes.
 	Silent  time.Duration
-	running []*process
+	running []*child
 	// hurried says that the user waits for the end.
 	hurried bool
 }
@@ -61,27 +62,34 @@ type Processes struct {
 var _ ab.Blocks = (*Processes)(nil)
 
 // Begin implements [ab.Blocks]: all processes of a round load their models at the same time, and
-// warm up one after the other.
-func (s *Processes) Begin(ctx context.Context, _ int) error {
+// warm up one after the other. In each round another one is the first: the system places their
+// memory in that order.
+func (s *Processes) Begin(ctx context.Context, process int) error {
 	defer func() { s.hurried = ctx.Err() != nil }()
-	for i := range s.Alternatives {
-		p, err := start(&s.Alternatives[i], s.CPUs)
-		if err != nil {
-			return err
+	n := len(s.Alternatives)
+	s.running = make([]*child, n)
+	each := func(do func(i int) error) error {
+		for k := range n {
+			if err := do((k + process) % n); err != nil {
+				return err
+			}
 		}
-		s.running = append(s.running, p)
+		return nil
 	}
-	for _, p := range s.running {
-		if err := p.ready(ctx, s.silent()); err != nil {
+	err := each(func(i int) (err error) {
+		s.running[i], err = start(&s.Alternatives[i], s.CPUs)
+		return err
+	})
+	if err == nil {
+		err = each(func(i int) error { return s.running[i].ready(ctx, s.silent()) })
+	}
+	if err == nil {
+		err = each(func(i int) error {
+			_, err := s.running[i].ask(ctx, request{Warm: true}, s.silent())
 			return err
-		}
+		})
 	}
-	for _, p := range s.running {
-		if _, err := p.ask(ctx, request{Warm: true}, s.silent()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (s *Processes) silent() time.Duration { return cmp.Or(s.Silent, silent) }
@@ -102,6 +110,7 @@ func (s *Processes) Block(ctx context.Context, _, alternative int) (ab.Block, er
 
 // End implements [ab.Blocks].
 func (s *Processes) End(int) {
+	s.running = slices.DeleteFunc(s.running, func(p *child) bool { return p == nil })
 	for _, p := range s.running {
 		_ = p.in.Close()
 	}
@@ -115,8 +124,8 @@ func (s *Processes) End(int) {
 	s.running = nil
 }
 
-// process is a worker.
-type process struct {
+// child is a worker.
+type child struct {
 	name   string
 	cmd    *exec.Cmd
 	group  subprocess.Group
@@ -133,8 +142,8 @@ type received struct {
 }
 
 // start starts a worker.
-func start(a *ab.Alternative, cpus []int) (*process, error) {
-	p := &process{name: a.Name, stderr: &subprocess.Tail{}, came: make(chan received, 1)}
+func start(a *ab.Alternative, cpus []int) (*child, error) {
+	p := &child{name: a.Name, stderr: &subprocess.Tail{}, came: make(chan received, 1)}
 	p.cmd = exec.Command(a.Command[0], a.Command[1:]...)
 	p.cmd.Stderr = p.stderr
 	// A process that inherits the standard error of the worker must not keep Wait from returning.
@@ -157,7 +166,7 @@ func start(a *ab.Alternative, cpus []int) (*process, error) {
 }
 
 // receive reads answers until there are no more.
-func (p *process) receive(out io.Reader) {
+func (p *child) receive(out io.Reader) {
 	defer close(p.came)
 	r := bufio.NewReader(out)
 	for {
@@ -174,7 +183,7 @@ func (p *process) receive(out io.Reader) {
 }
 
 // ready waits until the model is loaded.
-func (p *process) ready(ctx context.Context, patience time.Duration) error {
+func (p *child) ready(ctx context.Context, patience time.Duration) error {
 	a, err := p.answer(ctx, patience)
 	switch {
 	case errors.Is(err, errEnded):
@@ -186,7 +195,7 @@ func (p *process) ready(ctx context.Context, patience time.Duration) error {
 }
 
 // ask sends a request and waits for the answer.
-func (p *process) ask(ctx context.Context, r request, patience time.Duration) (answer, error) {
+func (p *child) ask(ctx context.Context, r request, patience time.Duration) (answer, error) {
 	b, err := jsonx.Marshal(r)
 	if err != nil {
 		return answer{}, err
@@ -197,7 +206,7 @@ func (p *process) ask(ctx context.Context, r request, patience time.Duration) (a
 }
 
 // answer waits for an answer.
-func (p *process) answer(ctx context.Context, patience time.Duration) (answer, error) {
+func (p *child) answer(ctx context.Context, patience time.Duration) (answer, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -220,12 +229,12 @@ func (p *process) answer(ctx context.Context, patience time.Duration) (answer, e
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) }
 
-func (p *process) fault(format string, args ...any) error {
+func (p *child) fault(format string, args ...any) error {
 	return &Error{Name: p.name, Text: fmt.Sprintf(format, args...)}
 }
 
 // died says how a process ended that should not have, with its last words.
-func (p *process) died() error {
+func (p *child) died() error {
 	p.end(leaving)
 	return &Error{Name: p.name, Text: fmt.Sprintf("the process ended: %v%s", p.cmd.ProcessState, lastWords(p.stderr)), ended: true}
 }
@@ -239,7 +248,7 @@ func text(err error) string {
 }
 
 // end waits for a process to end, not for long, and ends all that it started.
-func (p *process) end(patience time.Duration) {
+func (p *child) end(patience time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		for range p.came { // discard remaining answers
