@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/measure/ab/worker"
 )
@@ -11,7 +12,7 @@ import (
 // Timer times a loaded model in short blocks of inferences. Programs that compare alternatives
 // interleave the blocks of their processes. It is for one goroutine, locked to its thread.
 type Timer struct {
-	worker.Timer
+	timer worker.Timer
 	close func()
 }
 
@@ -41,16 +42,34 @@ func NewTimer(ctx context.Context, m *Model, o Options) (*Timer, error) {
 }
 
 // Warm runs the model until its latency is steady.
-func (t *Timer) Warm(ctx context.Context) error { return t.Timer.Warm(ctx) }
+func (t *Timer) Warm(ctx context.Context) error { return t.timer.Warm(ctx) }
 
 // Block times inferences for about a duration.
 func (t *Timer) Block(ctx context.Context, d time.Duration) (TimedBlock, error) {
-	return t.Timer.Block(ctx, d)
+	return t.timer.Block(ctx, d)
 }
 
 // Close ends the engine.
 func (t *Timer) Close() { t.close() }
 
+// externalTimer loads a model in an external engine.
 func (m *Model) externalTimer(ctx context.Context, o Options) (*Timer, error) {
-	return nil, wrong("Engine", "not yet")
+	o.SkipPeaks = true
+	h, err := o.host(m)
+	if err != nil {
+		return nil, err
+	}
+	g, clean, err := m.externalOptions(&o, h, nil)
+	if err != nil {
+		return nil, failed(m.in.Graph.Path, err)
+	}
+	t, err := external.NewTimer(ctx, g)
+	if err != nil {
+		clean()
+		return nil, engineError(m.in.Graph.Path, o.Engine.Name, err)
+	}
+	return &Timer{t, func() {
+		t.Close()
+		clean()
+	}}, nil
 }

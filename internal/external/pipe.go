@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/measure/loadfigures"
 	"github.com/opmeter/opmeter/internal/source/join"
 	"github.com/opmeter/opmeter/profile"
@@ -41,6 +42,9 @@ type Request struct {
 	// only the streams, once, for a [Message].Round.
 	Load  loadfigures.Load `json:"load,omitzero"`
 	Alone bool             `json:"alone,omitzero"`
+	// Blocks answers blocks of inferences instead: the child loads the model, sends
+	// [Message].Turn, and answers each [Message].Go with a [Message].Block.
+	Blocks bool `json:"blocks,omitzero"`
 	// Pin binds threads. StreamCPUs are the processors of the streams, Task.Threads for each; nil
 	// if there are not enough.
 	Pin        bool  `json:"pin,omitzero"`
@@ -52,14 +56,16 @@ type Request struct {
 }
 
 // Protocol is the version of this protocol. It changes when messages change.
-const Protocol = 2
+const Protocol = 3
 
 // Message is a message between parent and child. One part is set.
 type Message struct {
 	// From the parent: the request, the start of the child's turn, the request to stop.
 	Request *Request `json:"request,omitzero"`
 	Go      bool     `json:"go,omitzero"`
-	Stop    bool     `json:"stop,omitzero"`
+	// with Go, the duration of a block; 0 for a warm-up
+	BlockNS int64 `json:"block_ns,omitzero"`
+	Stop    bool  `json:"stop,omitzero"`
 
 	// From the child, in about this order.
 	About    *About    `json:"about,omitzero"`    // description of the opened library
@@ -74,6 +80,8 @@ type Message struct {
 	Outputs bool `json:"outputs,omitzero"`
 	// result of the streams, if only they were requested
 	Round *loadfigures.Round `json:"round,omitzero"`
+	// a block of inferences, empty after the warm-up
+	Block *ab.Block `json:"block,omitzero"`
 	// all requested results were sent: a failure from now on loses nothing
 	Spare bool   `json:"spare,omitzero"`
 	Error *Error `json:"error,omitzero"` // the end, with an error

@@ -33,6 +33,8 @@ type Options struct {
 	Assumed *profile.Profile
 	// Turn is this measurement's place among interleaved ones, nil if it is the only one.
 	Turn *Turn
+	// blocks connects a [Timer] with the child, nil without one.
+	blocks *exchange
 	// Accept checks the version that the library reports; nil accepts any.
 	Accept func(version string) error
 	// Silent is how long the child may send nothing, 0 for five minutes.
@@ -269,6 +271,8 @@ func (s *Source) take(ctx context.Context, m *Message) error {
 		}
 	case m.Progress != nil:
 		s.progress(m.Progress.Phase, m.Progress.Fraction)
+	case m.Block != nil || m.Turn && s.o.blocks != nil:
+		return s.exchange(ctx, m.Block)
 	case m.Turn:
 		if s.o.Turn == nil {
 			return errors.New("the child asks for a turn without others")

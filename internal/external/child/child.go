@@ -29,8 +29,10 @@ type server struct {
 	engines Engines
 	req     *external.Request
 	turns   chan struct{}
-	stop    context.CancelFunc
-	folder  string // removed where the parent is gone
+	// blocks are the durations of requested blocks.
+	blocks chan time.Duration
+	stop   context.CancelFunc
+	folder string // removed where the parent is gone
 	// measuring says that there are results, or will be after the next inference.
 	measuring atomic.Bool
 	exit      func(status int)
@@ -41,7 +43,7 @@ type server struct {
 func Serve(in io.Reader, out io.Writer, engines Engines, exit func(status int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := &server{pipe: external.NewPipe(in, out), engines: engines, turns: make(chan struct{}, 1), stop: cancel, exit: exit}
+	s := &server{pipe: external.NewPipe(in, out), engines: engines, turns: make(chan struct{}, 1), blocks: make(chan time.Duration, 1), stop: cancel, exit: exit}
 	if f := os.Getenv(external.FolderVariable); strings.HasPrefix(filepath.Base(f), external.FolderPrefix) {
 		s.folder = f
 	}
@@ -84,6 +86,11 @@ func (s *server) listen() {
 			s.clear()
 			s.exit(1)
 			return
+		case m.Go && s.req.Blocks:
+			select {
+			case s.blocks <- time.Duration(m.BlockNS):
+			default: // the parent asks for one at a time
+			}
 		case m.Go:
 			select {
 			case s.turns <- struct{}{}:

@@ -42,7 +42,10 @@ func (t *trial) run(ctx context.Context) error {
 	if err := t.load(); err != nil {
 		return err
 	}
-	if t.req.Alone {
+	switch {
+	case t.req.Blocks:
+		return t.blocksOnRequest(ctx)
+	case t.req.Alone:
 		return t.round(ctx)
 	}
 	if err := t.describe(ctx); err != nil {
