@@ -94,7 +94,7 @@ func (t *Timer) Close() {
 func (s *Source) exchange(ctx context.Context, b *ab.Block) error {
 	x := s.o.blocks
 	if x == nil {
-		return errors.New("the child sends a block that nobody asked for")
+		return errors.New("the child sends a block without a request")
 	}
 	if b == nil {
 		b = &ab.Block{}
