@@ -171,6 +171,7 @@ func complete(root *cobra.Command) {
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
+		"ab":     {"tflite", "onnx", "zip", "yaml"},
 		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "gate": {"tflite", "onnx", "zip", "yaml"}, "build": {"yaml", "yml"},
 	}
 	for _, c := range root.Commands() {
@@ -185,6 +186,8 @@ func complete(root *cobra.Command) {
 			completeFlag(c, "format", gate.Formats)
 		} else if c.Name() == "history" {
 			completeFlag(c, "format", history.Formats)
+		} else if c.Name() == "ab" {
+			completeFlag(c, "format", report.ABFormats)
 		} else {
 			completeFlag(c, "format", report.Formats(true))
 		}

@@ -121,14 +121,21 @@ func abAnswers(r *ab.Result) []string {
 		out = append(out, ABAnswer(r, &r.Comparisons[i]))
 	}
 	if len(out) == 0 {
-		out = append(out, fmt.Sprintf("Undecided: %s of each alternative, and an answer needs %d", words.Plural(int64(len(r.Alternatives[0].Processes)), "process"), ab.MinProcesses))
+		out = append(out, fmt.Sprintf("Undecided: %s of each alternative, and an answer needs %d", processes(len(r.Alternatives[0].Processes)), ab.MinProcesses))
 	}
 	return out
 }
 
+func processes(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return strconv.Itoa(n) + " processes"
+}
+
 // ABPlan says before the measurement what the budget can show.
 func ABPlan(p ab.Plan, budget time.Duration) string {
-	return fmt.Sprintf("a budget of %v shows differences from about %s on: %d processes of each alternative, %s in each", budget, abPercent(p.Detectable), p.Processes, words.Plural(int64(p.Blocks), "block"))
+	return fmt.Sprintf("a budget of %v shows differences from about %s on: %s of each alternative, %s in each", budget, abPercent(p.Detectable), processes(p.Processes), words.Plural(int64(p.Blocks), "block"))
 }
 
 // abRow is a line of the table.
@@ -257,7 +264,7 @@ func abMarkdown(r *ab.Result) string {
 	}
 	line := func(cells []string) {
 		for i, c := range cells {
-			cells[i] = text.TableCell(c)
+			cells[i] = text.TableCell(text.Clean(c))
 		}
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
@@ -277,7 +284,7 @@ func abMarkdown(r *ab.Result) string {
 func abBench(r *ab.Result, o ABOptions) string {
 	var b strings.Builder
 	for _, c := range [][2]string{{"goos", o.OS}, {"goarch", o.Arch}, {"cpu", o.CPU}} {
-		if v := strings.Join(strings.Fields(text.Clean(c[1])), " "); v != "" {
+		if v := text.Clean(strings.Join(strings.Fields(c[1]), " ")); v != "" {
 			fmt.Fprintf(&b, "%s: %s\n", c[0], v)
 		}
 	}
