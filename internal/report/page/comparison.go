@@ -21,8 +21,8 @@ type Comparison struct {
 	// time or difference. Top is the number of rows to begin with, 0 for all.
 	Sort string `json:"sort,omitzero"`
 	Top  int    `json:"top,omitzero"`
-	// Layers are those of the profiles, by run, with what the page shows of them. There are none
-	// where the table has no profiles.
+	// Layers are those of the profiles, by run, with what the page shows of them; empty if the table
+	// has no profiles.
 	Layers  [][]profile.Layer `json:"layers"`
 	Columns []columnar.Ref    `json:"columns"` // none
 	Version string            `json:"version,omitzero"`

@@ -1,5 +1,5 @@
-// Package page writes a profile as one HTML file that needs no network and no
-// server. The front end is web/; its built files are embedded here, so that
+// Package page writes a profile, a comparison of profiles or a study as one HTML file that needs
+// no network and no server. The front end is web/; its built files are embedded here, so that
 // building opmeter needs Go only.
 //
 // The data follow the markup as two parts, gzipped and in base64: "document", a
@@ -9,6 +9,6 @@
 // a JavaScript string is bounded and so that the text can be freed piece by piece.
 // docs/reference/page.md describes the whole.
 //
-// It imports profile, internal/columnar, internal/stats and internal/jsonx and no
-// other report.
+// It imports profile with its comparison, study, and packages of internal/base, and no other
+// report.
 package page

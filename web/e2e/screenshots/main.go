@@ -53,7 +53,7 @@ type subject struct {
 	record string
 	// make makes the profile in a way of its own, in a file beside others of the folder.
 	make func(dir, kept string) error
-	// beside are further profiles: the page compares all of them, and has no views.
+	// beside are the options of a second profile, which the page compares with the first one.
 	beside []string
 	// busy keeps all processors occupied meanwhile.
 	busy bool
@@ -134,7 +134,7 @@ func run(dir, only string, views, themes, widths []string) error {
 			for _, theme := range themes {
 				shown := views
 				if s.beside != nil {
-					shown = []string{""}
+					shown = []string{"summary", "summary?tab=layers&row=1", "summary?tab=graph"}
 				}
 				if err := look(b, dir, page, s.name, shown, theme, w); err != nil {
 					return fmt.Errorf("%s, %s, %s pixels: %w", s.name, theme, w, err)
@@ -307,10 +307,7 @@ func look(b *browser.Browser, dir, page, name string, views []string, theme, wid
 		if err := tab.Goto("about:blank"); err != nil {
 			return err
 		}
-		there := `document.querySelector("main h2")`
-		if view == "" {
-			there = `document.querySelector("table")`
-		}
+		const there = `document.querySelector("main h2")`
 		if err := tab.Goto(address + "#/" + view); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ describe("waterfall", () => {
 });
 
 describe("graph", () => {
-  // A: 0 → 1 → 2 → 3; B: 0 → 9 → 2, and layer 1 is not there. Layer 5 has no row.
+  // A: 0 → 1 → 2 → 3; B: 0 → 9 → 2, and layer 1 is absent. Layer "pass" has no row.
   it("has an edge where either run has one, in an order in which data flow forward", () => {
     const a = [layer(0, "in", []), layer(1, "gone", [0]), layer(2, "pass", [1]), layer(3, "out", [2, 0])];
     const b = [layer(0, "in", []), layer(1, "new", [0]), layer(2, "out", [1, 0])];

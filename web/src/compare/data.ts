@@ -117,7 +117,7 @@ export function order(list: Item[], by: string): Item[] {
   });
 }
 
-/** sum adds up known values, undefined where there is none. */
+/** sum adds up known values, undefined if all are unknown. */
 export function sum(vs: (number | undefined)[]): { value: number | undefined; missing: number } {
   let value: number | undefined;
   let missing = 0;

@@ -15,8 +15,8 @@ export function elsewhere(e: KeyboardEvent): boolean {
   return true;
 }
 
-/** seek moves the focus into the search field of a view, which open shows first if it is not
- * there yet. */
+/** seek moves the focus into the search field of a view, which open shows first if it is
+ * absent. */
 export async function seek(main: HTMLElement | undefined, open: () => Promise<unknown>) {
   const field = () => main?.querySelector<HTMLInputElement>('input[type="search"]');
   if (!field()) await open();
