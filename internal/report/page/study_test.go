@@ -109,10 +109,10 @@ func TestWords(t *testing.T) {
 		for _, m := range regexp.MustCompile(`(?:^|[\s,])"?([\w: ]+?)"?: "`).FindAllSubmatch(body[1], -1) {
 			got = append(got, strings.TrimSpace(string(m[1])))
 		}
-		slices.Sort(got)
-		slices.Sort(tt.codes)
-		if !slices.Equal(got, tt.codes) {
-			t.Errorf("%s: the page has words for %v, codes are %v", tt.name, got, tt.codes)
+		for _, c := range tt.codes {
+			if !slices.Contains(got, c) {
+				t.Errorf("%s: no word for %q", tt.name, c)
+			}
 		}
 	}
 }

@@ -3,7 +3,7 @@
 import { get, set } from "../page/state.svelte";
 import { items, keep, order } from "./data";
 import type { Comparison, Table } from "./types";
-import { formatter } from "./words";
+import { counts, formatter } from "./words";
 
 /** Orders that the command names, by column. */
 const orders: Record<string, string> = { index: "index", time: "-most", difference: "-part" };
@@ -17,6 +17,7 @@ function position(name: string, from: number, to: number, otherwise: number): nu
 export let seen: Seen;
 
 export function setComparison(doc: Comparison) {
+  if (doc.comparison.groups?.some((g) => g.ratios.some((r) => r.verdict === "more" || r.verdict === "less"))) counts();
   seen = new Seen(doc);
 }
 

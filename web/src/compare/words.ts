@@ -23,6 +23,11 @@ export const looks: Record<Status, Look> = {
   inserted: { sign: "+", word: "inserted", about: "not in the first run", colour: "--df-inserted" },
   removed: { sign: "−", word: "removed", about: "only in the first run", colour: "--df-removed" },
 };
+/** counts uses the words for figures that are no cost in time, such as MACs. */
+export function counts() {
+  Object.assign(looks.slower, { word: "more", about: "more than in the first run" });
+  Object.assign(looks.faster, { word: "less", about: "less than in the first run" });
+}
 export const statuses = Object.keys(looks) as Status[];
 
 export const kinds: Record<Kind, string> = {
@@ -85,6 +90,7 @@ const limits: Record<string, string> = {
   whole: "incomplete profile",
   results: "other outputs",
   layers: "no figures per layer",
+  times: "no times",
 };
 
 /** limit says why a figure does not compare. */
