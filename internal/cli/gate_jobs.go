@@ -13,6 +13,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
+	"github.com/opmeter/opmeter/internal/bridge"
 	internaldevice "github.com/opmeter/opmeter/internal/device"
 	"github.com/opmeter/opmeter/internal/device/firmware/board"
 	"github.com/opmeter/opmeter/internal/gate"
@@ -57,8 +58,17 @@ func (j *gateJob) measured() *gate.Rule {
 // mostJobs bounds the matrix of models and targets.
 const mostJobs = 10_000
 
-// jobs makes the matrix: the models of the command line, or those of the policy.
+// jobs makes and checks the matrix: the models of the command line, or those of the policy.
 func (g *gateRun) jobs(args []string) ([]gateJob, error) {
+	jobs, err := g.matrix(args)
+	if err == nil {
+		err = g.check(jobs)
+	}
+	return jobs, err
+}
+
+// matrix lists all models with all of their targets.
+func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 	targets := slices.Clone(g.f.t.on)
 	if g.f.emulate != "" {
 		targets = append(targets, gate.EmulatePrefix+g.f.emulate)
@@ -116,6 +126,35 @@ func (g *gateRun) jobs(args []string) ([]gateJob, error) {
 	return out, nil
 }
 
+// check refuses targets that do not exist, before any work is done.
+func (g *gateRun) check(jobs []gateJob) error {
+	seen := map[string]bool{gate.Host: true}
+	for i := range jobs {
+		target := jobs[i].target
+		if seen[target] {
+			continue
+		}
+		seen[target] = true
+		if name, ok := strings.CutPrefix(target, gate.EmulatePrefix); ok {
+			if _, err := (&boardFlags{board: name}).find(); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, ok := devicePort(target); ok {
+			return useError("%s: a gate measures on no device: use host, a target to estimate for, or %sBOARD", target, gate.EmulatePrefix)
+		}
+		set, faults, err := g.f.t.load()
+		if err != nil {
+			return err
+		}
+		if _, err := set.Find(target); err != nil {
+			return withFaults(told(err), faults)
+		}
+	}
+	return nil
+}
+
 // name is the name of a model in baselines: its file from the root.
 func (g *gateRun) name(path string) string {
 	if g.repo != nil {
@@ -137,7 +176,16 @@ type taken struct {
 	outputs gate.Outputs
 	machine string
 	sha256  string
+	// weights is the hash of all weights, those in files beside the model included, and beside
+	// names these files.
+	weights string
+	beside  []string
 	notes   []string
+}
+
+// same reports whether two versions are equal.
+func (t *taken) same(sha256, weights string) bool {
+	return sha256 != "" && t.sha256 == sha256 && t.weights == weights
 }
 
 // take finds out the exact figures of a model.
@@ -167,7 +215,7 @@ func (g *gateRun) take(ctx context.Context, j *gateJob, path string) (*taken, er
 	if err != nil {
 		return nil, told(err)
 	}
-	t.side, t.sha256 = gate.NewSide(p), p.Model.SHA256
+	t.side, t.sha256, t.weights, t.beside = gate.NewSide(p), p.Model.SHA256, p.Model.WeightsSHA256, bridge.Of(m).Graph.Beside
 	for i := range p.Incomplete {
 		if c := p.Incomplete[i].Cause; c == profile.ByData {
 			t.notes = append(t.notes, "counts take one iteration of loops that depend on data")
@@ -293,11 +341,12 @@ type origin struct {
 // lacks it.
 func (g *gateRun) stored(ctx context.Context, j *gateJob, fresh *taken, r *gate.Record) origin {
 	from := fmt.Sprintf("accepted %s: %s", r.Time[:min(len(r.Time), len("2006-01-02"))], r.Reason)
-	if r.SHA256 != "" && r.SHA256 == fresh.sha256 && r.Machine == fresh.machine {
+	if fresh.same(r.SHA256, r.WeightsSHA256) && r.Machine == fresh.machine {
 		return origin{taken: fresh, known: true, from: from, file: j.path}
 	}
 	if g.repo != nil && g.repo.Has(ctx, r.Blob) {
-		if o := g.extracted(ctx, j, fresh, r.Blob, r.Commit, from); o.known {
+		// Files beside the model may be others at the commit: the change came with the baseline.
+		if o := g.extracted(ctx, j, fresh, r.Blob, r.Commit, from); o.known && o.same(r.SHA256, r.WeightsSHA256) {
 			return o
 		}
 	}
@@ -317,7 +366,16 @@ func (g *gateRun) stored(ctx context.Context, j *gateJob, fresh *taken, r *gate.
 
 // extracted takes the figures of a model in git.
 func (g *gateRun) extracted(ctx context.Context, j *gateJob, fresh *taken, blob, commit, from string) origin {
-	if blob == g.repo.Hash(ctx, j.path) {
+	beside := map[string]string{}
+	if commit != "" {
+		var err error
+		if beside, err = g.repo.Beside(ctx, commit, j.name, g.names(fresh.beside)); err != nil {
+			return origin{note: err.Error()}
+		}
+	}
+	if blob == g.repo.Hash(ctx, j.path) && !slices.ContainsFunc(fresh.beside, func(file string) bool {
+		return beside[g.name(file)] != g.repo.Hash(ctx, file)
+	}) {
 		return origin{taken: fresh, known: true, from: from, file: j.path}
 	}
 	dir, err := g.folder()
@@ -331,15 +389,9 @@ func (g *gateRun) extracted(ctx context.Context, j *gateJob, fresh *taken, blob,
 	if err := g.repo.Extract(ctx, blob, j.name, file); err != nil {
 		return origin{note: err.Error()}
 	}
-	if commit != "" {
-		beside, err := g.repo.Beside(ctx, commit, j.name)
-		if err != nil {
+	for path, object := range beside {
+		if err := g.repo.Extract(ctx, object, path, filepath.Join(dir, filepath.Base(path))); err != nil {
 			return origin{note: err.Error()}
-		}
-		for path, object := range beside {
-			if err := g.repo.Extract(ctx, object, path, filepath.Join(dir, filepath.Base(path))); err != nil {
-				return origin{note: err.Error()}
-			}
 		}
 	}
 	t, err := g.take(ctx, j, file)
@@ -347,6 +399,15 @@ func (g *gateRun) extracted(ctx context.Context, j *gateJob, fresh *taken, blob,
 		return origin{note: "the model of the base cannot be judged: " + err.Error()}
 	}
 	return origin{taken: t, known: true, from: from, file: file}
+}
+
+// names are the names of files from the root.
+func (g *gateRun) names(files []string) []string {
+	out := make([]string, len(files))
+	for i, f := range files {
+		out[i] = g.name(f)
+	}
+	return out
 }
 
 // folder is a folder for models of the base, which is removed at the end.

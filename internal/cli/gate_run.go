@@ -120,7 +120,7 @@ func (g *gateRun) judge(ctx context.Context, j *gateJob, b *gate.Base, since *ga
 	out := &res.Jobs[at]
 	fresh, err := g.take(ctx, j, j.path)
 	if err != nil {
-		out.Error = err.Error()
+		out.Error = oneLine(err.Error())
 		return p, err
 	}
 	out.Machine, out.SHA256 = fresh.machine, fresh.sha256
@@ -213,7 +213,7 @@ func (g *gateRun) records(kind string, all []prepared, ctx context.Context) []ga
 	for i := range all {
 		p := &all[i]
 		r := gate.Record{
-			Kind: kind, Time: g.stamp(), Policy: g.rules.SHA256, Model: p.name, SHA256: p.fresh.sha256,
+			Kind: kind, Time: g.stamp(), Policy: g.rules.SHA256, Model: p.name, SHA256: p.fresh.sha256, WeightsSHA256: p.fresh.weights,
 			Target: p.target, Machine: p.fresh.machine, Settings: p.settings(), Version: g.version(),
 			Figures: p.fresh.side.Figures,
 		}

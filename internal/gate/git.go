@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	pathpkg "path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Errors of [OpenRepo]: neither keeps a gate from working with stored baselines.
@@ -140,15 +142,26 @@ func (r *Repo) MergeBase(ctx context.Context, a, b string) (string, error) {
 
 // Blob is the object of a file at a commit, "" where the commit does not have the file.
 func (r *Repo) Blob(ctx context.Context, commit, path string) (string, error) {
-	s, err := r.git(ctx, "ls-tree", "-z", "--format=%(objecttype) %(objectname)", commit, "--", path)
+	files, err := r.tree(ctx, commit, path)
+	return files[path], err
+}
+
+// tree lists files of a commit with their objects: those that are named, and those in folders whose
+// names end in a slash.
+func (r *Repo) tree(ctx context.Context, commit string, paths ...string) (map[string]string, error) {
+	s, err := r.git(ctx, append([]string{"ls-tree", "-z", "--full-tree", commit, "--"}, paths...)...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	kind, name, _ := strings.Cut(strings.TrimRight(s, "\x00"), " ")
-	if kind != "blob" || !isHash(name) {
-		return "", nil
+	out := map[string]string{}
+	for line := range strings.SplitSeq(s, "\x00") {
+		about, name, _ := strings.Cut(line, "\t")
+		part := strings.Fields(about) // mode, type, object
+		if len(part) == 3 && part[1] == "blob" && isHash(part[2]) {
+			out[name] = part[2]
+		}
 	}
-	return name, nil
+	return out, nil
 }
 
 // Hash is the object that a file of the working tree would be.
@@ -202,27 +215,23 @@ func (r *Repo) Extract(ctx context.Context, object, path, to string) error {
 	return nil
 }
 
-// Beside lists the files of a commit that lie beside a model and have its name and another ending:
-// weights in files of their own.
-func (r *Repo) Beside(ctx context.Context, commit, path string) (map[string]string, error) {
-	dir, name := filepath.ToSlash(filepath.Dir(path)), filepath.Base(path)
-	stem := strings.TrimSuffix(name, filepath.Ext(name))
-	s, err := r.git(ctx, "ls-tree", "-z", "--format=%(objecttype) %(objectname) %(path)", commit, "--", dir+"/")
+// Beside lists the files of a commit that belong to a model, with their objects: those that are named,
+// and those beside it that have its name and another ending. They hold weights.
+func (r *Repo) Beside(ctx context.Context, commit, path string, named []string) (map[string]string, error) {
+	dir, name := pathpkg.Split(path)
+	stem := strings.TrimSuffix(name, pathpkg.Ext(name))
+	if dir == "" {
+		dir = "." // --full-tree: the root
+	}
+	files, err := r.tree(ctx, commit, append([]string{dir}, named...)...)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{}
-	for line := range strings.SplitSeq(s, "\x00") {
-		part := strings.SplitN(line, " ", 3)
-		if len(part) != 3 || part[0] != "blob" || !isHash(part[1]) {
-			continue
-		}
-		base := filepath.Base(part[2])
-		if base != name && strings.HasPrefix(base, stem) && utf8.ValidString(base) {
-			out[part[2]] = part[1]
-		}
-	}
-	return out, nil
+	maps.DeleteFunc(files, func(file, _ string) bool {
+		base := pathpkg.Base(file)
+		return file == path || !slices.Contains(named, file) && !strings.HasPrefix(base, stem+".") && !strings.HasPrefix(base, stem+"_")
+	})
+	return files, nil
 }
 
 // Relative is a path from the root of the repository, with slashes; ok is false outside.

@@ -59,12 +59,14 @@ type Record struct {
 	// Policy is the hash of the policy.
 	Policy string `json:"policy,omitzero"`
 	// Model is the file from the root of the repository, SHA256 its hash and Blob its object in git.
-	Model    string `json:"model"`
-	SHA256   string `json:"sha256,omitzero"`
-	Blob     string `json:"blob,omitzero"`
-	Target   string `json:"target"`
-	Machine  string `json:"machine"`
-	Settings string `json:"settings"`
+	// WeightsSHA256 is the hash of its weights, those in files beside it included.
+	Model         string `json:"model"`
+	SHA256        string `json:"sha256,omitzero"`
+	WeightsSHA256 string `json:"weights_sha256,omitzero"`
+	Blob          string `json:"blob,omitzero"`
+	Target        string `json:"target"`
+	Machine       string `json:"machine"`
+	Settings      string `json:"settings"`
 	// Version of opmeter.
 	Version string `json:"version,omitzero"`
 	// File is the saved profile of an accepted baseline from the folder of the index, FileSHA256

@@ -266,7 +266,7 @@ func TestWrite(t *testing.T) {
 		}
 		out[f] = b.String()
 	}
-	for _, want := range []string{"2 of 3 series of figures changed.", "2030-01-06 0000000000: 1,000 → 1,001 (+0.1 %), accepted: wider", "machine one → two"} {
+	for _, want := range []string{"2 of 3 figures changed.", "2030-01-06 0000000000: 1,000 → 1,001 (+0.1 %), accepted: wider", "machine one → two"} {
 		if !strings.Contains(out["table"], want) {
 			t.Errorf("table lacks %q:\n%s", want, out["table"])
 		}

@@ -109,7 +109,7 @@ func (h *History) text(w io.Writer, all bool) error {
 			changed++
 		}
 	}
-	fmt.Fprintf(&b, "%d of %s changed.\n", changed, words.Plural(int64(len(h.Series)), "series of figure"))
+	fmt.Fprintf(&b, "%d of %d figures changed.\n", changed, len(h.Series))
 	last := ""
 	for i := range h.Series {
 		s := &h.Series[i]
