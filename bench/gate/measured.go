@@ -20,6 +20,8 @@ const (
 
 // measuredGroup counts the verdicts of changes of one size.
 type measuredGroup struct {
+	// Noise is the noise of the machine as a multiple of that of a cloud runner.
+	Noise     float64 `json:"noise"`
 	Effect    float64 `json:"effect"`
 	Changes   int     `json:"changes"`
 	Worse     int     `json:"worse"`
@@ -34,8 +36,9 @@ type measuredGroup struct {
 var effects = []struct{ ratio, part float64 }{{1, 0.5}, {0.95, 0.1}, {1.01, 0.1}, {1.05, 0.2}, {1.1, 0.1}}
 
 // decide measures one change.
-func decide(ctx context.Context, seed uint64, ratio float64, tests int) (gate.Row, float64, error) {
+func decide(ctx context.Context, seed uint64, ratio, noise float64, tests int) (gate.Row, float64, error) {
 	m := noisy.New(seed, ratio)
+	m.Between, m.Within, m.Drift = noise*m.Between, noise*m.Within, noise*m.Drift
 	rule := gate.Rule{Figure: gate.Latency, Better: gate.Lower, Margin: margin, Required: true}
 	t := gate.Timing{Rule: &rule, Budget: budget, Tests: tests, Seed: seed, Now: m.Now}
 	row, res, err := t.Measure(ctx, []ab.Alternative{{Name: "base"}, {Name: "new"}}, m)
@@ -49,42 +52,51 @@ func decide(ctx context.Context, seed uint64, ratio float64, tests int) (gate.Ro
 func measured(ctx context.Context, changes int) ([]measuredGroup, error) {
 	var out []measuredGroup
 	seed := uint64(1)
-	for _, e := range effects {
-		g := measuredGroup{Effect: e.ratio}
-		for range int(e.part * float64(changes)) {
-			seed++
-			row, took, err := decide(ctx, seed, e.ratio, 1)
-			if err != nil {
-				return nil, err
+	for _, noise := range noises {
+		for _, e := range effects {
+			g := measuredGroup{Noise: noise, Effect: e.ratio}
+			for range int(e.part * float64(changes)) {
+				seed++
+				row, took, err := decide(ctx, seed, e.ratio, noise, 1)
+				if err != nil {
+					return nil, err
+				}
+				g.add(row.Verdict, took)
 			}
-			g.Changes++
-			g.SecondsS += took
-			g.LongestS = max(g.LongestS, took)
-			switch row.Verdict {
-			case gate.Worse:
-				g.Worse++
-			case gate.Undecided:
-				g.Undecided++
-			default:
-				g.NotWorse++
-			}
+			g.SecondsS /= float64(max(g.Changes, 1))
+			out = append(out, g)
 		}
-		g.SecondsS /= float64(max(g.Changes, 1))
-		out = append(out, g)
 	}
 	return out, nil
+}
+
+// noises are the machines: a cloud runner, and one with three times its noise.
+var noises = []float64{1, 3}
+
+func (g *measuredGroup) add(v gate.Verdict, took float64) {
+	g.Changes++
+	g.SecondsS += took
+	g.LongestS = max(g.LongestS, took)
+	switch v {
+	case gate.Worse:
+		g.Worse++
+	case gate.Undecided:
+		g.Undecided++
+	default:
+		g.NotWorse++
+	}
 }
 
 // show prints the groups. What is not worse than the margin must not be called worse more often
 // than promised, and what is worse must not pass more often.
 func show(groups []measuredGroup) bool {
 	fmt.Printf("\nMeasured figures: margin %.0f %%, budget %v, %d processes or more\n", 100*margin, budget, ab.MinProcesses)
-	fmt.Println("| ratio | changes | worse | undecided | not worse | mean time | longest |")
-	fmt.Println("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	fmt.Println("| noise | ratio | changes | worse | undecided | not worse | mean time | longest |")
+	fmt.Println("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	equal, false1, slower, missed := 0, 0, 0, 0
 	within := true
 	for _, g := range groups {
-		fmt.Printf("| %.2f | %d | %d | %d | %d | %.0f s | %.0f s |\n", g.Effect, g.Changes, g.Worse, g.Undecided, g.NotWorse, g.SecondsS, g.LongestS)
+		fmt.Printf("| %.0f × | %.2f | %d | %d | %d | %d | %.0f s | %.0f s |\n", g.Noise, g.Effect, g.Changes, g.Worse, g.Undecided, g.NotWorse, g.SecondsS, g.LongestS)
 		if g.Effect <= 1+margin {
 			equal, false1 = equal+g.Changes, false1+g.Worse
 		} else {
@@ -113,7 +125,7 @@ func matrix(ctx context.Context, changes int) (*matrixResult, error) {
 		alarm := false
 		for range r.Models {
 			seed++
-			row, _, err := decide(ctx, seed, 1, r.Models)
+			row, _, err := decide(ctx, seed, 1, 1, r.Models)
 			if err != nil {
 				return nil, err
 			}

@@ -27,7 +27,7 @@ const (
 	New       Verdict = "new"       // the base has no such model or figure
 )
 
-// Worst returns the verdict of several together. Better, Equal, Within and New are not worse: they
+// worst returns the verdict of several together. Better, Equal, Within and New are not worse: they
 // become Equal if nothing else occurs.
 func worst(list []Verdict) Verdict {
 	out := Equal

@@ -204,9 +204,8 @@ func (r *Repo) Extract(ctx context.Context, object, path, to string) error {
 	if f, err = os.Open(to); err != nil {
 		return err
 	}
-	head := make([]byte, len(lfs))
-	_, err = io.ReadFull(f, head)
-	if err = errors.Join(f.Close()); err != nil {
+	head, err := io.ReadAll(io.LimitReader(f, int64(len(lfs))))
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	if string(head) == lfs {
@@ -215,8 +214,8 @@ func (r *Repo) Extract(ctx context.Context, object, path, to string) error {
 	return nil
 }
 
-// Beside lists the files of a commit that belong to a model, with their objects: those that are named,
-// and those beside it that have its name and another ending. They hold weights.
+// Beside lists the files of a commit that belong to a model, with their objects: those that are
+// named, and those beside it that have its name and another ending. They hold weights.
 func (r *Repo) Beside(ctx context.Context, commit, path string, named []string) (map[string]string, error) {
 	dir, name := pathpkg.Split(path)
 	stem := strings.TrimSuffix(name, pathpkg.Ext(name))
