@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
@@ -44,13 +43,9 @@ func quantised(m *graph.Model, feed inputs.Options, format study.Format, keep fu
 
 // layersOf lists the layers with weights of a model, with the shapes of its inputs.
 func layersOf(m *graph.Model, feed inputs.Options) ([]*weights.Layer, error) {
-	ins, _, err := inputs.Shapes(m, feed)
+	p, err := planned(m, feed)
 	if err != nil {
 		return nil, err
-	}
-	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: feed.MaxBytes})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Path, err)
 	}
 	return weights.All(p.Shaped(), func(id int) []int {
 		if t := p.Main.Known(id); id < len(m.Main().Values) && t != nil && !slices.ContainsFunc(t.Shape, func(d int) bool { return d < 0 }) {
@@ -58,4 +53,29 @@ func layersOf(m *graph.Model, feed inputs.Options) ([]*weights.Layer, error) {
 		}
 		return nil
 	}), nil
+}
+
+// planned plans a model with the shapes of its inputs.
+func planned(m *graph.Model, feed inputs.Options) (*plan.Plan, error) {
+	ins, _, err := inputs.Shapes(m, feed)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: feed.MaxBytes})
+}
+
+// outputShapes are the shapes of the outputs, nil for those that are not known.
+func outputShapes(m *graph.Model, feed inputs.Options) (out [][]int, err error) {
+	p, err := planned(m, feed)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range m.Main().Outputs {
+		var shape []int
+		if t := p.Main.Known(id); t != nil {
+			shape = t.Shape
+		}
+		out = append(out, shape)
+	}
+	return out, nil
 }

@@ -3,6 +3,7 @@ package advise
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -272,13 +273,19 @@ func (f *Facts) fixedBatch() string {
 	}
 	feed := f.Feed
 	feed.Batch = batchSize
-	if _, err := layersOf(f.Model, feed); err != nil {
-		return "the model has a fixed batch"
+	shapes, err := outputShapes(f.Model, feed)
+	if err != nil || slices.ContainsFunc(shapes, func(d []int) bool { return len(d) == 0 || d[0] != batchSize }) {
+		return "the model has a fixed batch" // a constant shape inside it, for instance
 	}
 	return ""
 }
 
-func changeBatch(context.Context, *Facts) (*Variant, error) { return &Variant{Batch: batchSize}, nil }
+func changeBatch(_ context.Context, f *Facts) (*Variant, error) {
+	if why := f.fixedBatch(); why != "" {
+		return nil, errors.New(why)
+	}
+	return &Variant{Batch: batchSize}, nil
+}
 
 func (f *Facts) first() ([]*Advice, string) {
 	now, ok := f.timed()

@@ -47,11 +47,12 @@ func newAdvise(a *app) *cobra.Command {
 		Long: `Measure a model here, or estimate it with --on, and list what would make it faster or smaller:
 the expected gain with its band, the figures behind it, and a command that tries it. A saved
 profile is read in place of a measurement. --try applies each change and measures it interleaved
-with the unchanged model. The exit status is 0 also without advice.`,
+with the unchanged model; -o NAME.onnx writes the changed model. The exit status is 0 also
+without advice.`,
 		Example: `  opmeter advise model.onnx
   opmeter advise model.tflite --on stm32l4r5
-  opmeter advise model.onnx --try --only int8-static -o model-int8.onnx
-  opmeter advise saved.opmeter --format markdown`,
+  opmeter advise model.onnx --try --only int8-static,transposes
+  opmeter advise measured.opmeter --format markdown`,
 		Args: one("a model file or a saved profile"),
 		RunE: func(c *cobra.Command, args []string) error { return x.run(c, args[0]) },
 	}
