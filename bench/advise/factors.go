@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/advise"
@@ -99,6 +100,9 @@ func measureAll(ctx context.Context, f *advise.Facts) (rows []row) {
 	p := f.Profile
 	name := filepath.Base(f.Path)
 	for _, rule := range fitted {
+		if *rules != "" && !slices.Contains(strings.Split(*rules, ","), rule) {
+			continue
+		}
 		w, changed := workFor(f, rule)
 		if !changed {
 			continue
@@ -135,6 +139,9 @@ func fit(rows []row) (out []advise.Factor) {
 	var order []key
 	for _, r := range rows {
 		k := key{r.Rule, r.Set, r.Format}
+		if r.Rule == "batch" {
+			k.format = "" // the kernels are the same
+		}
 		if by[k] == nil {
 			order = append(order, k)
 		}

@@ -37,6 +37,7 @@ var (
 	out     = flag.String("json", "", "file for the results")
 	factors = flag.String("factors", "", "file of factors to fit and write")
 	kept    = flag.String("rows", "", "file with the measurements behind the factors; those of earlier calls count, too")
+	rules   = flag.String("rules", "", "rules to measure for -factors, with commas (default all)")
 	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
 )
 

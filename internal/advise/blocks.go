@@ -25,11 +25,14 @@ const warmUp = 50 * time.Millisecond
 const ProbeTime = 2 * time.Second
 
 // sessions is a source of samples for [ab.Run]: sessions of opmeter's engine in this process. Each
-// round prepares new sessions, with new memory for weights and activations.
+// round prepares new sessions, with new memory for weights and activations. Where that takes longer
+// than a round may, because the model is large, later rounds keep the sessions of the first.
 type sessions struct {
 	runs []sessionRun
 	open []*engine.Session
-	n    []int // inferences of a block
+	n    []int         // inferences of a block
+	most time.Duration // of preparing a round
+	keep bool
 }
 
 // sessionRun is an alternative.
@@ -41,32 +44,44 @@ type sessionRun struct {
 
 // Begin prepares the sessions of a round.
 func (s *sessions) Begin(ctx context.Context, process int) error {
-	s.open, s.n = nil, make([]int, len(s.runs))
-	for i, r := range s.runs {
-		ins, _, err := inputs.Inputs(r.m, r.feed)
-		if err != nil {
-			s.End(process)
-			return err
-		}
-		x, err := engine.New(r.m, ins, r.o)
-		if err != nil {
-			s.End(process)
-			return err
-		}
-		s.open = append(s.open, x)
-		count := 0
-		begin := time.Now()
-		for time.Since(begin) < warmUp || count < 2 {
-			if err := x.Run(ctx); err != nil {
-				s.End(process)
-				return err
-			}
-			count++
-		}
-		each := time.Since(begin) / time.Duration(count)
-		s.n[i] = max(1, int(blockTime/max(each, 1)))
+	if s.keep {
+		return nil
 	}
+	begin := time.Now()
+	s.open, s.n = nil, nil
+	for _, r := range s.runs {
+		n, err := s.prepare(ctx, r)
+		if err != nil {
+			s.close()
+			return err
+		}
+		s.n = append(s.n, n)
+	}
+	s.keep = process == 0 && time.Since(begin) > s.most
 	return nil
+}
+
+// prepare opens a session, warms it up, and returns the number of inferences of a block.
+func (s *sessions) prepare(ctx context.Context, r sessionRun) (int, error) {
+	ins, _, err := inputs.Inputs(r.m, r.feed)
+	if err != nil {
+		return 0, err
+	}
+	x, err := engine.New(r.m, ins, r.o)
+	if err != nil {
+		return 0, err
+	}
+	s.open = append(s.open, x)
+	count := 0
+	begin := time.Now()
+	for time.Since(begin) < warmUp || count < 2 {
+		if err := x.Run(ctx); err != nil {
+			return 0, err
+		}
+		count++
+	}
+	each := time.Since(begin) / time.Duration(count)
+	return max(1, int(blockTime/max(each, 1))), nil
 }
 
 // Block runs a block of inferences.
@@ -85,6 +100,12 @@ func (s *sessions) Block(ctx context.Context, _, alternative int) (ab.Block, err
 
 // End closes the sessions of a round.
 func (s *sessions) End(int) {
+	if !s.keep {
+		s.close()
+	}
+}
+
+func (s *sessions) close() {
 	for _, x := range s.open {
 		x.Close()
 	}
@@ -118,6 +139,8 @@ func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*Mea
 		}
 		maps.Copy(after.feed.Shapes, v.Shapes)
 	}
-	return ab.Run(ctx, []ab.Alternative{{Name: "unchanged"}, {Name: "changed"}}, &sessions{runs: []sessionRun{before, after}},
+	source := &sessions{runs: []sessionRun{before, after}, most: budget / (4 * ab.MinProcesses)}
+	defer source.close()
+	return ab.Run(ctx, []ab.Alternative{{Name: "unchanged"}, {Name: "changed"}}, source,
 		ab.Options{Budget: budget, Margin: 0.005, Seed: 1})
 }

@@ -34,6 +34,7 @@ var files = []file{
 	{"docs/glossary.md", glossaryPage},
 	{"docs/reference/flags.md", flagsPage},
 	{"docs/reference/output-formats.md", outputPage},
+	{"docs/reference/advice-rules.md", advicePage},
 	{"docs/reference/import-list.md", importPage},
 	{"docs/reference/quantities.md", quantitiesPage},
 	{"docs/reference/target-list.md", targetsPage},

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/internal/advise"
 	"github.com/opmeter/opmeter/internal/cli"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/glossary"
@@ -85,6 +88,7 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 		{"several profiles, one line each", "`profile`, `report`, `fit` with several models or targets", report.ListFormats},
 		{"comparison", "`compare`, `profile --engine A,B`", report.VersusFormats},
 		{"sweep", "`sweep`", report.SweepFormats},
+		{"advice", "`advise`", advise.Formats},
 		{"compression study", "`compress`", report.StudyFormats},
 	} {
 		list := make([]string, len(r.formats))
@@ -94,6 +98,50 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", r.what, r.commands, strings.Join(list, ", "))
 	}
 	return nil
+}
+
+// advicePage lists the rules of advice, and the factors that expected gains follow from.
+func advicePage(b *bytes.Buffer, d *docs) error {
+	err := d.head(b, "Advice rules", `The rules of `+"`opmeter advise`"+`: when each has advice, when it stays silent, what it promises and how to try
+it. [The guide](page:follow-advice) has an example. A rule promises nothing unless the pessimistic end of
+the expected gain saves 2 % or more.
+
+"Band from" says where the limits of the expected gain come from: *factors* were measured by
+`+"`bench/advise`"+` on other models, a *probe* is a short interleaved run on this computer, *profile* uses
+the intervals of the profile, *estimate* the bands of two estimates, and *format* exact sizes.`)
+	if err != nil {
+		return err
+	}
+	b.WriteString("\n| rule | advice | fires if | silent if | figure | band from | for |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	for i := range advise.Rules {
+		r := &advise.Rules[i]
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s |\n", code(r.Code), text.TableCell(r.Title), text.TableCell(r.When), text.TableCell(r.Silent), code(r.Quantity), r.Source, r.Where)
+	}
+	b.WriteString("\n## Commands\n\n| rule | how to try it | check as well |\n| --- | --- | --- |\n")
+	for i := range advise.Rules {
+		r := &advise.Rules[i]
+		fmt.Fprintf(b, "| %s | %s | %s |\n", code(r.Code), code(r.Command), text.TableCell(r.Caveat))
+	}
+	t := advise.Factors
+	fmt.Fprintf(b, "\n## Factors\n\nMeasured on %s, %s. A changed model takes the time of the layers that stay, plus the time of each\nchanged layer times the factor of its class, plus fixed costs for each changed layer and each element\nof its output. \"Error\" has the range of measured by expected times of models that were left out of\nthe fit, one in twenty at each end left out. Other instruction sets have no factors yet: their rules\nstay silent.\n", t.Machine, t.Date)
+	b.WriteString("\n| rule | instruction set | format | factors by class | for each layer | for each output | error | models |\n| --- | --- | --- | --- | ---: | ---: | --- | ---: |\n")
+	for i := range t.Factors {
+		f := &t.Factors[i]
+		var terms []string
+		for _, class := range slices.Sorted(maps.Keys(f.Terms)) {
+			terms = append(terms, class+" "+strconv.FormatFloat(f.Terms[class], 'g', 3, 64))
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %.2f to %.2f | %d |\n", code(f.Rule), f.Set, cmp.Or(f.Format, "all"), strings.Join(terms, ", "), seconds(f.PerLayerS), seconds(f.PerOutputS), f.Residual[0], f.Residual[1], len(f.Models))
+	}
+	return nil
+}
+
+// seconds formats a time, "" for none.
+func seconds(s float64) string {
+	if s == 0 {
+		return ""
+	}
+	return report.Quantity(s, "s")
 }
 
 func importPage(b *bytes.Buffer, d *docs) error {

@@ -164,6 +164,12 @@ var groups = []Group{
 		{Name: "stage", Text: "A part of an application that it marks itself, such as pre-processing or inference.", Doc: "marks"},
 		{Name: "journal", Text: "File beside the first output file that keeps what was measured if the process is killed.", Doc: "profile-files"},
 	}},
+	{"Advice", []Term{
+		{Name: "advice", Text: "A change of a model, or of how it runs, with its expected gain and a command that tries it.", Doc: "advice-rules"},
+		{Name: "expected gain", Text: "What a change saves of a figure, with the least and the most to expect; never without a stated source.", Doc: "advice-rules"},
+		{Name: "factor", Text: "Time of a changed layer as a part of that before, measured on other models with the same instruction set.", Doc: "advice-rules"},
+		{Name: "probe", Text: "A short interleaved run of a change, made before advising it.", Doc: "advice-rules"},
+	}},
 	{"Quantisation and compression", []Term{
 		{Name: "quantised value", Text: "An integer that stands for a real number: real = scale × (integer − zero point).", Doc: "compression"},
 		{Name: "scale", Text: "Real distance between two neighbouring quantised values.", Key: "scale", Doc: "profile"},
