@@ -197,8 +197,8 @@ func best(rows []row) advise.Factor {
 	return f
 }
 
-// withResidual returns the factors that fit best, with the errors of each model by factors that were
-// fitted without it.
+// withResidual returns the factors that fit best. Their errors are those of each model by factors
+// that were fitted without it.
 func withResidual(rows []row) advise.Factor {
 	f := best(rows)
 	residuals := make([]float64, len(rows))

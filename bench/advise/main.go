@@ -4,13 +4,13 @@
 //	go run ./bench/advise -factors internal/advise/factors.json FILE or FOLDER ...
 //
 // Without -factors every model is profiled, the rules are applied, and each advice that can be
-// applied at once is measured interleaved with the unchanged model. The table has the promised ratio
-// with its band and the measured one with its interval. Without names, the examples and the
+// applied at once is measured interleaved with the unchanged model. The table has the promised
+// ratio with its band and the measured one with its interval. Without names, the examples and the
 // reference models are taken.
 //
 // With -factors the changes are measured on the models whether a rule fires or not, and the factors
-// that fit best are written. Take other models than those that the promises are checked on. OPMETER_CPU
-// chooses the instruction set; factors of others stay in the file.
+// that fit best are written. Take other models than those that the promises are checked on.
+// OPMETER_CPU chooses the instruction set; factors of others stay in the file.
 package main
 
 import (

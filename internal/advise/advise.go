@@ -187,8 +187,8 @@ const (
 	ram      = "ram_bytes"
 )
 
-// least is the smallest saving that an advice promises at the pessimistic end of its band: a smaller
-// one is lost in the noise of measurements.
+// least is the smallest saving that an advice promises at the pessimistic end of its band. A
+// smaller one is lost in the noise of measurements.
 const least = 0.02
 
 // promise returns a gain, false if its pessimistic end saves too little.

@@ -161,7 +161,7 @@ func of(t *testing.T, f *advise.Facts, rule string) *advise.Advice {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
-// identity is a mask of attention that hides later tokens.
+// mask is a mask of attention that hides later tokens.
 func mask(b *builder, n int) int {
 	return b.constant(func(i int) float64 {
 		if i%n > i/n {
@@ -188,7 +188,7 @@ func decoder(n int, hides bool) *builder {
 	return b.node("MatMul", nil, x).dense(16, 32)
 }
 
-// TestHost has for each rule a run where it fires with the right figure, and one where it is silent.
+// TestHost has for each rule a run where it fires with the right figure, and a silent one.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	dense := func() *builder { return newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil) }
@@ -375,7 +375,7 @@ func conv(size int) *builder {
 	return b.node("Conv", nil, b.weights(16, 8, 3, 3)).node("Relu", nil).node("Conv", nil, b.weights(16, 16, 1, 1))
 }
 
-// table of words
+// words is a table of words of 16 numbers each, with a dense layer.
 func words(n int) *builder {
 	b := newBuilder().input(tensor.Int64, 1, 4)
 	in := b.last
@@ -509,7 +509,7 @@ func TestQuantities(t *testing.T) {
 	}
 }
 
-// Whether threads help is measured: the advice follows from that, and is silent where it is not sure.
+// Whether threads help is measured: the advice follows from that.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	data := newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).model(t)

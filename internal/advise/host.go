@@ -248,7 +248,7 @@ func (f *Facts) batches() ([]*Advice, string) {
 		return nil, why
 	}
 	return f.byFactor("batch", func(w *Work) string {
-		return fmt.Sprintf("%s of the time is in layers far below both limits of the roofline, %s in layers that read weights from memory: the items of a batch share both.",
+		return fmt.Sprintf("%s of the time is in overhead-bound layers, %s in layers that read weights from memory: the items of a batch share both.",
 			percent(w.Shares[string(profile.BoundOverhead)]), percent(w.Shares["weights"]))
 	})
 }

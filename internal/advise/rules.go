@@ -32,7 +32,7 @@ type Rule struct {
 	// Blocking marks advice without which the model does not run on the chip.
 	Blocking bool
 
-	// find returns the advice, or why there is none.
+	// find returns the advice, or why the rule is silent.
 	find func(f *Facts) ([]*Advice, string)
 	// change returns what --try measures, nil where only the command can try it.
 	change func(ctx context.Context, f *Facts) (*Variant, error)

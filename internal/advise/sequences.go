@@ -40,8 +40,8 @@ func causal(g *graph.Graph, length int) bool {
 	return slices.ContainsFunc(g.Values, func(v *graph.Value) bool { return hidesLater(v.Const, length) })
 }
 
-// hidesLater reports whether a constant is a mask of length × length: zero up to the diagonal, large
-// and negative behind it.
+// hidesLater reports whether a constant is a mask of length × length: zero up to the diagonal,
+// large and negative behind it.
 func hidesLater(c *tensor.Tensor, length int) bool {
 	if !c.Known() || c.Type != tensor.Float32 || c.Len() != length*length || len(c.Shape) < 2 || c.Shape[len(c.Shape)-1] != length {
 		return false
@@ -73,7 +73,7 @@ func (f *Facts) cache() ([]*Advice, string) {
 	})
 	outs := f.Profile.Model.Outputs
 	if !attends || !causal(g, length) || len(outs) == 0 || len(outs[0].Shape) != 3 || outs[0].Shape[1] != int64(length) {
-		return nil, "it is no language model: no causal attention with an output for each token"
+		return nil, "not a language model: no causal attention with an output for each token"
 	}
 	var read float64 // bytes of weights that a step reads
 	for i := range f.Profile.Layers {
@@ -98,7 +98,7 @@ func (f *Facts) cache() ([]*Advice, string) {
 	}}, ""
 }
 
-// changeTokens runs the model on one token: what a step with a cache takes, but for reading the cache.
+// changeTokens runs the model on one token. That is a step with a cache, without reading the cache.
 func changeTokens(_ context.Context, f *Facts) (*Variant, error) {
 	in, _ := f.tokens()
 	if in == nil {

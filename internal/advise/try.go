@@ -40,8 +40,8 @@ func (a *Advice) Change(ctx context.Context, f *Facts) (*Variant, error) {
 	return a.rule.Change(ctx, f)
 }
 
-// Change applies the change of a rule to a model, whether the rule fires or not. It is nil for a rule
-// without one.
+// Change applies the change of a rule to a model, whether the rule fires or not. It is nil for a
+// rule without one.
 func (r *Rule) Change(ctx context.Context, f *Facts) (*Variant, error) {
 	if r.change == nil {
 		return nil, nil

@@ -316,7 +316,7 @@ func (x *adviseCommand) profile(ctx context.Context, path string) error {
 	return x.advise(ctx, f, m, in)
 }
 
-// again prepares estimates on the target of a saved profile, where an estimate of today is the same.
+// again prepares estimates on the target of a saved profile, if it still has the same estimate.
 func (x *adviseCommand) again(f *advise.Facts, m *opmeter.Model, in opmeter.Inputs) error {
 	flags := targetFlags{dir: x.dir}
 	set, _, err := flags.load()

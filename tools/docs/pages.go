@@ -102,13 +102,17 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 
 // advicePage lists the rules of advice, and the factors that expected gains follow from.
 func advicePage(b *bytes.Buffer, d *docs) error {
-	err := d.head(b, "Advice rules", `The rules of `+"`opmeter advise`"+`: when each has advice, when it stays silent, what it promises and how to try
-it. [The guide](page:follow-advice) has an example. A rule promises nothing unless the pessimistic end of
-the expected gain saves 2 % or more.
+	err := d.head(b, "Advice rules", `The rules of `+"`opmeter advise`"+`: when each has advice, when it is silent, what it promises and how
+to try it. [The guide](page:follow-advice) has an example. A rule promises nothing unless
+the pessimistic end of the expected gain saves 2 % or more.
 
-"Band from" says where the limits of the expected gain come from: *factors* were measured by
-`+"`bench/advise`"+` on other models, a *probe* is a short interleaved run on this computer, *profile* uses
-the intervals of the profile, *estimate* the bands of two estimates, and *format* exact sizes.`)
+"Band from" says where the limits of the expected gain come from:
+
+- *factors* were measured by `+"`bench/advise`"+` on other models
+- a *probe* is a short interleaved run on this computer
+- *profile* uses the intervals of the profile
+- *estimate* uses the bands of two estimates
+- *format* stands for exact sizes`)
 	if err != nil {
 		return err
 	}
@@ -123,7 +127,7 @@ the intervals of the profile, *estimate* the bands of two estimates, and *format
 		fmt.Fprintf(b, "| %s | %s | %s |\n", code(r.Code), code(r.Command), text.TableCell(r.Caveat))
 	}
 	t := advise.Factors
-	fmt.Fprintf(b, "\n## Factors\n\nMeasured on %s, %s. A changed model takes the time of the layers that stay, plus the time of each\nchanged layer times the factor of its class, plus fixed costs for each changed layer and each element\nof its output. \"Error\" has the range of measured by expected times of models that were left out of\nthe fit, one in twenty at each end left out. Other instruction sets have no factors yet: their rules\nstay silent.\n", t.Machine, t.Date)
+	fmt.Fprintf(b, "\n## Factors\n\nMeasured on %s,\n%s.\n\nThe time of a changed layer is its time before, times the factor of its class. Fixed costs for each\nchanged layer and each element of its output come on top. \"Error\" has the range of measured by\nexpected times, of models that were left out of the fit: 90 %% of them. Rules stay silent for\ninstruction sets without factors.\n", t.Machine, t.Date)
 	b.WriteString("\n| rule | instruction set | format | factors by class | for each layer | for each output | error | models |\n| --- | --- | --- | --- | ---: | ---: | --- | ---: |\n")
 	for i := range t.Factors {
 		f := &t.Factors[i]

@@ -242,7 +242,7 @@ func channelAxis(g *graph.Graph, n *graph.Node) int {
 	return -1
 }
 
-// floats returns the elements of a constant operand, nil if it is no float32 constant.
+// floats returns the elements of a constant operand, nil unless it is a float32 constant.
 func (e *edit) floats(n *graph.Node, input int) []float32 {
 	id := operandAt(n.Inputs, input)
 	if id < 0 {

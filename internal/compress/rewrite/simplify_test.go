@@ -12,8 +12,8 @@ import (
 )
 
 // chain makes a model of operators in a row over x of shape 1x2x3x4: "T" followed by a permutation
-// transposes, "R" is Relu, "A" adds a constant of one element, "B" one of four. A name in outs is an
-// output of the model.
+// transposes, "R" is Relu, "A" adds a constant of one element, "B" one of four. outs names values
+// that are outputs of the model, too.
 func chain(t *testing.T, steps []string, outs ...string) *graph.Model {
 	t.Helper()
 	b := newMaker(0, "main", nil)
