@@ -40,6 +40,8 @@ type sessionRun struct {
 	m    *graph.Model
 	feed inputs.Options
 	o    engine.Options
+	// fresh prepares a session for each inference, as a process does that runs one.
+	fresh bool
 }
 
 // Begin prepares the sessions of a round.
@@ -75,7 +77,7 @@ func (s *sessions) prepare(ctx context.Context, r sessionRun) (int, error) {
 	count := 0
 	begin := time.Now()
 	for time.Since(begin) < warmUp || count < 2 {
-		if err := x.Run(ctx); err != nil {
+		if err := s.infer(ctx, len(s.open)-1); err != nil {
 			return 0, err
 		}
 		count++
@@ -84,12 +86,30 @@ func (s *sessions) prepare(ctx context.Context, r sessionRun) (int, error) {
 	return max(1, int(blockTime/max(each, 1))), nil
 }
 
+// infer runs an inference of an alternative.
+func (s *sessions) infer(ctx context.Context, at int) error {
+	r := &s.runs[at]
+	if !r.fresh {
+		return s.open[at].Run(ctx)
+	}
+	ins, _, err := inputs.Inputs(r.m, r.feed)
+	if err != nil {
+		return err
+	}
+	x, err := engine.New(r.m, ins, r.o)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	return x.Run(ctx)
+}
+
 // Block runs a block of inferences.
 func (s *sessions) Block(ctx context.Context, _, alternative int) (ab.Block, error) {
 	times := make([]float64, s.n[alternative])
 	last := time.Now()
 	for i := range times {
-		if err := s.open[alternative].Run(ctx); err != nil {
+		if err := s.infer(ctx, alternative); err != nil {
 			return ab.Block{}, err
 		}
 		now := time.Now()
@@ -121,8 +141,9 @@ func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*Mea
 	defer release()
 	defer loop.Quiet(machine.HeapGrowth())()
 	o := engine.Options{Registry: operators.Registry(), Threads: max(f.threadsOf(), 1), MaxBytes: f.Feed.MaxBytes}
-	before := sessionRun{f.Model, f.Feed, o}
+	before := sessionRun{m: f.Model, feed: f.Feed, o: o}
 	after := before
+	before.fresh = v.Keep
 	if v.Model != nil {
 		after.m = v.Model
 	}

@@ -44,6 +44,8 @@ type Variant struct {
 	Model *graph.Model
 	// Threads and Batch replace those of the profile, 0 for the same.
 	Threads, Batch int
+	// Keep keeps a session for all inferences, compared with a new one for each.
+	Keep bool
 	// Shapes replaces shapes of inputs by name.
 	Shapes map[string][]int
 }
@@ -149,11 +151,11 @@ var table = []Rule{
 	},
 	{
 		Code: "first-run", Title: "Prepare the model once and keep it",
-		When:     "Loading, planning and the first inference take more than ten times as long as a later one, and more than 1 ms",
+		When:     "Planning and the first inference take more than ten times as long as a later one, and more than 1 ms",
 		Silent:   "the first inference is nearly as fast as later ones",
 		Quantity: firstRun, Source: FromProfile, Where: OnHost,
 		Command: "opmeter profile MODEL ON --cold start",
-		find:    (*Facts).first,
+		find:    (*Facts).first, change: func(context.Context, *Facts) (*Variant, error) { return &Variant{Keep: true}, nil },
 	},
 	{
 		Code: "kv-cache", Title: "Keep keys and values of earlier tokens",
@@ -184,7 +186,7 @@ var table = []Rule{
 		Code: "int8-target", Title: "Quantise weights and activations to int8",
 		When:     "The model computes in float32, and the estimate of the int8 model is faster by more than both bands",
 		Silent:   "the model is int8 already, or the bands of the two estimates overlap",
-		Quantity: latency, Source: FromEstimate, Where: OnTarget,
+		Quantity: latency, Source: FromEstimate, Where: OnTarget, Finding: "target.type",
 		Command: "opmeter advise MODEL ON --only int8-target --try -o NAME-int8.EXT",
 		Caveat:  "ranges of activations are those of random inputs: opmeter compress MODEL --data x.npy --max-drop 1% chooses them on data and measures the loss",
 		find:    (*Facts).targetInt8, change: changeFormat(int8Rule),

@@ -75,6 +75,11 @@ func (f *Facts) targetInt8() ([]*Advice, string) {
 	}
 	w, layers := WorkOf(f.Profile, int8Class)
 	reason := fmt.Sprintf("The estimate of the int8 model is %s, that of this one %s; %d layers compute in float32.", duration(then), duration(now), w.Layers)
+	for i := range f.Profile.Findings { // an accelerator says so already
+		if x := &f.Profile.Findings[i]; x.ID == RuleOf("int8-target").Finding {
+			reason = x.Text + " " + reason
+		}
+	}
 	figures := []Figure{{"latency of the int8 model", then, "s"}, {"latency", now, "s"}}
 	for _, x := range []struct {
 		what      string
