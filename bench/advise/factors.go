@@ -33,6 +33,18 @@ func fitFactors(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if *made {
+		dir, err := os.MkdirTemp("", "advise-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		more, err := stacks(dir)
+		if err != nil {
+			return err
+		}
+		files = append(files, more...)
+	}
 	t := &advise.Table{}
 	b, err := os.ReadFile(*factors)
 	if err == nil {

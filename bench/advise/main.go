@@ -38,6 +38,7 @@ var (
 	factors = flag.String("factors", "", "file of factors to fit and write")
 	kept    = flag.String("rows", "", "file with the measurements behind the factors; those of earlier calls count, too")
 	rules   = flag.String("rules", "", "rules to measure for -factors, with commas (default all)")
+	made    = flag.Bool("made", false, "with -factors: also measure stacks of matrix multiplications")
 	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
 )
 

@@ -76,12 +76,13 @@ func (f *Facts) dynamicInt8() ([]*Advice, string) {
 type formatRule struct {
 	format study.Format
 	layers func(*weights.Layer) bool
+	class  func(*profile.Layer) string // of the layers that gain; nil for all
 }
 
 var (
-	int8Rule    = formatRule{study.Int8, func(l *weights.Layer) bool { return !lookup(l) }}
-	dynamicRule = formatRule{study.Dynamic8, func(l *weights.Layer) bool { return !lookup(l) }}
-	tableRule   = formatRule{study.Weight8, lookup}
+	int8Rule    = formatRule{study.Int8, func(l *weights.Layer) bool { return !lookup(l) }, int8Class}
+	dynamicRule = formatRule{study.Dynamic8, func(l *weights.Layer) bool { return !lookup(l) }, dynamicClass}
+	tableRule   = formatRule{study.Weight8, lookup, nil}
 )
 
 // lookup reports whether a layer is a table that an operator gathers rows from.
@@ -91,9 +92,22 @@ func lookup(l *weights.Layer) bool {
 
 func changeFormat(r formatRule) func(context.Context, *Facts) (*Variant, error) {
 	return func(_ context.Context, f *Facts) (*Variant, error) {
-		m, err := quantised(f.Model, f.Feed, r.format, r.layers)
+		keep := r.layers
+		if r.class != nil && f.Profile.Target.Kind == profile.TargetHost {
+			keep = func(l *weights.Layer) bool { return r.layers(l) && f.gains(l, r.class) }
+		}
+		m, err := quantised(f.Model, f.Feed, r.format, keep)
 		return variant(m, err)
 	}
+}
+
+// gains reports whether a layer is of a class that gains: kernels for sparse weights, for instance,
+// lose by int8.
+func (f *Facts) gains(l *weights.Layer, class func(*profile.Layer) string) bool {
+	return l.Graph == 0 && !slices.ContainsFunc(l.Nodes, func(n int) bool {
+		at, ok := f.layers[n]
+		return !ok || class(&f.Profile.Layers[at]) == ""
+	})
 }
 
 // variant is a variant of a changed model, which is nil where nothing changed.
@@ -188,6 +202,10 @@ func (f *Facts) processors() int {
 	return 0
 }
 
+// leastThreads is what another number of threads must save at least: other programs come and go, so
+// that a smaller difference does not last.
+const leastThreads = 0.1
+
 // probe measures another number of threads for a short time: whether threads help depends on the
 // processors that are free now, which no factor knows.
 func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
@@ -207,7 +225,7 @@ func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
 	}
 	c := &res.Comparisons[0]
 	g, ok := promise(now, c.Ratio, c.Low, c.High, FromProbe, fmt.Sprintf("%d pairs of blocks, measured here now", c.Blocks))
-	if !ok {
+	if !ok || c.High > 1-leastThreads {
 		return nil, fmt.Sprintf("with %s it takes %.2f times the time (%.2f to %.2f, measured now)", plural(threads, "thread"), c.Ratio, c.Low, c.High)
 	}
 	return []*Advice{{

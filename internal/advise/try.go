@@ -43,6 +43,7 @@ func (a *Advice) Change(ctx context.Context, f *Facts) (*Variant, error) {
 // Change applies the change of a rule to a model, whether the rule fires or not. It is nil for a
 // rule without one.
 func (r *Rule) Change(ctx context.Context, f *Facts) (*Variant, error) {
+	f.index()
 	if r.change == nil {
 		return nil, nil
 	}
