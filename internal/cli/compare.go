@@ -29,6 +29,7 @@ const rowsShown = 20
 
 func newCompare(a *app) *cobra.Command {
 	var f compareFlags
+	outputs := &outputsFlags{a: a}
 	c := &cobra.Command{
 		Use:     "compare FILE FILE...",
 		Aliases: []string{"diff"},
@@ -41,14 +42,29 @@ are one row. Model files are counted: they have sizes and work, and no times.
 
 Several profiles of one side stand before and after --, each made by a process of its own:
 their spread decides what differs. Interleave them, as opmeter ab does. Options
-stand before the first file then: opmeter compare --fail-on worse old-* -- new-*.`,
+stand before the first file then: opmeter compare --fail-on worse old-* -- new-*.
+
+With --outputs, run two models, or one model in two engines, on the same inputs and compare the
+outputs of all layers: opmeter help outputs.`,
 		Example: `  opmeter compare one.opmeter two.opmeter
   opmeter compare old-1.opmeter old-2.opmeter -- new-1.opmeter new-2.opmeter
   opmeter compare profile.opmeter onnxruntime_profile.json --by op
   opmeter compare model.tflite net.yaml --quantity macs
-  opmeter compare measured.opmeter estimate.opmeter -o compare.html`,
-		Args: two,
-		RunE: func(c *cobra.Command, args []string) error { return a.compare(c, args, &f) },
+  opmeter compare measured.opmeter estimate.opmeter -o compare.html
+  opmeter compare --outputs float.onnx int8.onnx`,
+		Args: outputs.args(two),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !outputs.on {
+				return a.compare(c, args, &f)
+			}
+			for _, name := range []string{"by", "quantity", "fail-on", "all"} {
+				if c.Flags().Changed(name) {
+					return useError("--%s: not with --outputs, which compares values of layers and no figures", name)
+				}
+			}
+			f.Width, f.Color = a.width, a.color
+			return outputs.run(c.Context(), args, f.names, f.files, f.format, f.VersusOptions)
+		},
 	}
 	c.Flags().StringVar(&f.format, "format", "", "`NAME`: format on standard output: "+strings.Join(report.VersusFormats, ", "))
 	c.Flags().StringArrayVarP(&f.files, "output", "o", nil, "`FILE`: write it; the ending names the format ("+strings.Join(report.VersusEndings(), " ")+")")
@@ -59,6 +75,7 @@ stand before the first file then: opmeter compare --fail-on worse old-* -- new-*
 	wholeVar(c, &f.Top, "top", 0, 0, most, "the first N rows of --sort", fmt.Sprintf("%d on a terminal", rowsShown))
 	c.Flags().BoolVar(&f.all, "all", false, "all rows")
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "`WHAT`: worse: exit status 1 if a run is worse than the first, 5 if that is undecided")
+	outputs.add(c)
 	return c
 }
 

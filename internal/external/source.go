@@ -70,6 +70,8 @@ type Source struct {
 	// spare says that the child may end now without loss of requested results; whole says that it
 	// finished.
 	spare, whole bool
+	// once ends the child after the first run, when its outputs and settings were sent.
+	once bool
 	// greeted says that the helper sent a message as opmeter-engine does.
 	greeted bool
 }
@@ -249,6 +251,9 @@ func (s *Source) listen(ctx context.Context) error {
 		}
 		if err := s.take(ctx, m); err != nil {
 			return err
+		}
+		if s.once && s.ran && m.Facts != nil {
+			return nil
 		}
 	}
 }
@@ -442,6 +447,20 @@ func Round(ctx context.Context, o Options) (*loadfigures.Round, error) {
 	s := New(o)
 	err := s.Run(ctx, nil)
 	return s.round, err
+}
+
+// Outputs runs the model of the request once and returns its outputs and the settings in effect. It
+// measures nothing: the child is ended as soon as they are there.
+func Outputs(ctx context.Context, o Options) ([]Tensor, *Facts, error) {
+	s := New(o)
+	s.once = true
+	if err := s.Run(ctx, nil); err != nil {
+		return nil, nil, err
+	}
+	if !s.ran {
+		return nil, nil, Errorf(Crashed, "%s sent no outputs", s.title())
+	}
+	return s.outputs, &s.facts, nil
 }
 
 // Probe opens a library in a child and asks it to describe itself.

@@ -18,97 +18,13 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// submodel returns a model of some nodes, and of the nodes that compute constants for them.
-// Values keep their ids; inputs are the values that it reads from outside.
-func submodel(m *graph.Model, nodes []int) (p *graph.Model, inputs []int) {
-	g := m.Main()
-	made := map[int]int{}
-	for i, n := range g.Nodes {
-		for _, id := range n.Outputs {
-			if id >= 0 {
-				made[id] = i
-			}
-		}
-	}
-	in := make([]bool, len(g.Nodes))
-	known := map[int]bool{}
-	var constant func(id int) bool
-	constant = func(id int) bool {
-		if id < 0 || g.Values[id].Const != nil {
-			return true
-		}
-		at, ok := made[id]
-		if !ok {
-			return false
-		}
-		if c, seen := known[at]; seen {
-			return c
-		}
-		known[at] = false
-		c := len(weights.Subgraphs(g.Nodes[at])) == 0 // these may read any value
-		for _, id := range g.Nodes[at].Inputs {
-			c = c && constant(id)
-		}
-		known[at] = c
-		return c
-	}
-	var add func(at int)
-	add = func(at int) {
-		if in[at] {
-			return
-		}
-		in[at] = true
-		for _, id := range g.Nodes[at].Inputs {
-			if id >= 0 && g.Values[id].Const == nil {
-				if k, ok := made[id]; ok && constant(id) {
-					add(k)
-				}
-			}
-		}
-	}
-	part := *g
-	part.Nodes, part.Inputs, part.Outputs = nil, nil, nil
-	for _, k := range nodes {
-		add(k)
-		for _, id := range g.Nodes[k].Outputs {
-			if id >= 0 {
-				part.Outputs = append(part.Outputs, id)
-			}
-		}
-	}
-	have := map[int]bool{}
-	for i, n := range g.Nodes {
-		if !in[i] {
-			continue
-		}
-		c := *n
-		c.Index = len(part.Nodes)
-		part.Nodes = append(part.Nodes, &c)
-		for _, id := range n.Inputs {
-			if v := max(id, 0); id >= 0 && !have[id] && g.Values[v].Const == nil && !g.Values[v].Variable && !g.Values[v].Scratch {
-				part.Inputs = append(part.Inputs, id)
-			}
-		}
-		for _, id := range n.Outputs {
-			have[id] = true
-		}
-	}
-	slices.Sort(part.Inputs)
-	part.Inputs = slices.Compact(part.Inputs)
-	out := *m
-	out.Content, out.Close, out.Signatures = nil, nil, nil
-	out.Graphs = slices.Clone(m.Graphs)
-	out.Graphs[0] = &part
-	return &out, part.Inputs
-}
-
 // errMemory ends a pass that exceeds the memory limit.
 var errMemory = errors.New("exceeds the memory limit")
 
 // runIsolated finds the points of a layer by running its operators in isolation with each change.
 func (j *Job) runIsolated(ctx context.Context, layer int) error {
 	l, cs := j.Layers[layer], j.missingChanges(layer)
-	only, ids := submodel(j.Model, l.Nodes)
+	only, ids := weights.Part(j.Model, l.Nodes)
 	kept := make([][]*tensor.Tensor, j.Data.Runs())
 	bytes := 0
 	unrun := false

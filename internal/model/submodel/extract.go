@@ -71,6 +71,9 @@ type Source struct {
 	inputs map[int]bool
 	// name returns the name of a value in the file.
 	name func(value int) string
+	// number returns the number of a value of the model's main graph, false if the file's graph
+	// has no such value.
+	number func(id int) (int, bool)
 	// file maps nodes of the model to nodes of the file, -1 where unknown.
 	file []int
 	// emit writes the file with some of the nodes and the given outputs. in are the inputs of a
@@ -236,6 +239,39 @@ func (s *Source) WithAndWithout(nodes []int) (with, without *Model, err error) {
 	return with, without, nil
 }
 
+// Has reports whether the file's graph has a value of the model's main graph: values inside a call of
+// a function are only in the model.
+func (s *Source) Has(id int) bool {
+	v, ok := s.number(id)
+	if ok {
+		_, ok = s.made[v]
+	}
+	return ok
+}
+
+// Values extracts the nodes that some values of the model's main graph depend on, with these values
+// as outputs, in order.
+func (s *Source) Values(ids []int) (*Model, error) {
+	keep := make([]bool, len(s.nodes))
+	var outputs []int
+	for _, id := range ids {
+		if !s.Has(id) {
+			return nil, errorf(NoNode, "no node of the file computes value %d (%q)", id, s.m.Main().Values[id].Name)
+		}
+		v, _ := s.number(id)
+		keep[s.made[v]] = true
+		outputs = append(outputs, v)
+	}
+	s.addDependencies(keep)
+	out := &Model{}
+	for _, k := range keep {
+		if k {
+			out.Nodes++
+		}
+	}
+	return s.check(out, keep, outputs, nil)
+}
+
 // addDependencies adds the dependencies of the kept nodes.
 func (s *Source) addDependencies(keep []bool) {
 	var stack []int
@@ -292,6 +328,11 @@ func (s *Source) write(keep []bool, in *windowInputs) (*Model, error) {
 			}
 		}
 	}
+	return s.check(out, keep, outputs, in)
+}
+
+// check writes nodes with the given outputs, and reads the result again.
+func (s *Source) check(out *Model, keep []bool, outputs []int, in *windowInputs) (*Model, error) {
 	if len(outputs) == 0 {
 		return nil, errorf(NoOutput, "nobody needs what the nodes make")
 	}

@@ -106,6 +106,10 @@ func newONNX(data []byte, name, dir string) (*Source, error) {
 	f := &onnxFile{m: m, names: map[string]int{}}
 	s := &Source{m: m, outputs: map[int]bool{}, inputs: map[int]bool{}, emit: f.emit}
 	s.name = func(v int) string { return f.list[v] }
+	s.number = func(id int) (int, bool) {
+		v, ok := f.names[m.Main().Values[id].Name]
+		return v, ok
+	}
 	weights := map[int]bool{}
 	err = fields(data, func(x field) error {
 		f.model = append(f.model, x)

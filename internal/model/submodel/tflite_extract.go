@@ -48,6 +48,7 @@ func newTFLite(data []byte, name string) (*Source, error) {
 	}
 	g := m.Main()
 	s := &Source{m: m, outputs: map[int]bool{}, inputs: map[int]bool{}}
+	s.number = func(id int) (int, bool) { return id, true }
 	s.name = func(v int) string {
 		if v < len(g.Values) {
 			return g.Values[v].Name
