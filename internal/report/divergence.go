@@ -142,10 +142,7 @@ func DivergenceAnswer(r *divergence.Report) []string {
 	var s string
 	switch v.Code {
 	case divergence.Equal:
-		s = fmt.Sprintf("Outputs of %s are equal, bit by bit", words.Plural(v.Compared, "row of layers"))
-		if v.Compared == 1 {
-			s = "Outputs of the row of layers are equal, bit by bit"
-		}
+		s = fmt.Sprintf("Outputs of all layers are equal, bit by bit (%s)", words.Plural(v.Compared, "row"))
 	case divergence.Unknown:
 		return []string{"No outputs of layers could be compared: the last column of the table says why"}
 	case divergence.Rounding:
@@ -194,6 +191,9 @@ func gradualText(r *divergence.Report) string {
 	v := &r.Verdict
 	if v.Row == nil {
 		return "Outputs differ, and the errors of single layers are unknown: the last column of the table says why"
+	}
+	if v.Amplified {
+		return fmt.Sprintf("Outputs differ, but no layer adds more than rounding: the largest error is that of %s, SNR %s, and layers behind it amplify errors", rowName(&r.Rows[*v.Row]), snr(v.OwnSNR))
 	}
 	if v.Added == 1 {
 		return fmt.Sprintf("Outputs do not part at one layer: only the error of %s is known, SNR %s", rowName(&r.Rows[*v.Row]), snr(v.OwnSNR))

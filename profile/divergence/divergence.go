@@ -117,6 +117,9 @@ type Verdict struct {
 	// outputs before the row. Absent if there are none, or their outputs are equal.
 	Typical *float64 `json:"typical_snr_db,omitzero"`
 	Before  *float64 `json:"before_snr_db,omitzero"`
+	// Amplified says that no row adds more than the number format explains, but the outputs of the
+	// models differ by more: layers amplify the errors of those before them.
+	Amplified bool `json:"amplified,omitzero"`
 	// Rows that were compared, and those of them with equal outputs. Added are the rows that add an
 	// error.
 	Compared int64 `json:"compared"`

@@ -19,15 +19,10 @@ const (
 	// quantised is what 8 bits explain: a step of a 255th of a range of eight standard deviations
 	// gives 41 dB, weights and longer tails cost some of that.
 	quantised = 30
+	// coarse is the limit of an output of a model that computes in integers, for which the one
+	// above stands in single layers.
+	coarse = 20
 )
-
-// explained returns the least signal-to-noise ratio that the number format explains.
-func explained(d *profile.Difference) float64 {
-	if d.Limit != nil && d.Steps == nil {
-		return max(*d.Limit, quantised)
-	}
-	return quantised
-}
 
 // own is the error that a row adds.
 type own struct {
@@ -37,55 +32,68 @@ type own struct {
 	counts bool
 }
 
-// Judge sets the verdict from the rows. Rows part at the first whose own error is at least half of
-// the largest, more than the number format explains, and ten times the median of the other rows
-// that add one. Pairs that are not certain count as the others, as a headline says where they
-// matter.
+// counts reports whether an error is more than the number format explains.
+func counts(d *profile.Difference, noise float64) bool {
+	switch {
+	case d.State == profile.Equal || d.State == profile.Rounding && d.SNR == nil:
+		return false
+	case math.IsInf(noise, 1) || d.SNR == nil:
+		return true
+	case d.Limit != nil && d.Steps != nil && *d.Limit <= 1: // integers
+		return d.State == profile.Differs
+	}
+	limit := float64(quantised)
+	if d.Limit != nil && *d.Limit > coarse {
+		limit = *d.Limit
+	}
+	return *d.SNR < limit
+}
+
+// Judge sets the verdict from the rows and outputs. Rows part at the first whose own error is at
+// least half of the largest, more than the number format explains, and ten times the median of the
+// other rows that add one. Pairs that are not certain count as the others.
 func (r *Report) Judge() {
 	v := Verdict{Code: Unknown}
 	var added []own
-	worst := profile.Equal
+	var any bool
+	equal := true
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if n, ok := Noise(row.Output); ok {
+		if _, ok := Noise(row.Output); ok {
 			v.Compared++
 			if row.Output.State == profile.Equal {
 				v.Same++
 			}
-			worst = worse(worst, row.Output.State)
-			_ = n
+			equal = equal && row.Output.State == profile.Equal
 		}
 		if n, ok := Noise(row.Own); ok && n > 0 {
-			added = append(added, own{i, n, row.Own.State == profile.Differs || 10*math.Log10(1/n) < explained(row.Own)})
+			o := own{i, n, counts(row.Own, n)}
+			added, any = append(added, o), any || o.counts
 		}
 	}
+	differs := false
 	for i := range r.Outputs {
-		if r.Outputs[i].State != profile.NotComparable {
-			worst = worse(worst, r.Outputs[i].State)
+		switch r.Outputs[i].State {
+		case profile.Differs:
+			differs, equal = true, false
+		case profile.Rounding:
+			equal = false
 		}
 	}
 	v.Added = int64(len(added))
 	switch {
 	case v.Compared == 0:
-	case worst == profile.Equal:
+	case equal:
 		v.Code = Equal
 	default:
 		v.Code = Gradual
-		if worst == profile.Rounding {
+		if !any && !differs {
 			v.Code = Rounding
 		}
 		r.blame(&v, added)
 	}
+	v.Amplified = v.Code == Gradual && !any && v.Added > 0
 	r.Verdict = v
-}
-
-// worse returns the worse of two states.
-func worse(a, b profile.DifferenceState) profile.DifferenceState {
-	order := []profile.DifferenceState{profile.Equal, profile.Rounding, profile.Differs}
-	if slices.Index(order, b) > slices.Index(order, a) {
-		return b
-	}
-	return a
 }
 
 // blame finds the row that adds the largest error, or the first that is nearly as large.

@@ -2,6 +2,7 @@ package layerdiff
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -19,7 +20,7 @@ func (c *comparison) addOwn(ctx context.Context, r *row, got [2]map[int]*tensor.
 	if r.Output == nil {
 		return nil
 	}
-	if r.Output.State == profile.Equal && r.inNoise == 0 && c.knownInputs(r) {
+	if r.Output.State == profile.Equal && r.inNoise == 0 && r.inKnown {
 		r.Own, r.OwnFrom = r.Output, divergence.Computed // the same inputs, the same outputs
 		return nil
 	}
@@ -32,24 +33,10 @@ func (c *comparison) addOwn(ctx context.Context, r *row, got [2]map[int]*tensor.
 		return nil
 	}
 	r.Cause = cause
-	if n, ok := divergence.Noise(r.Output); ok && c.knownInputs(r) && n >= dominates*r.inNoise {
+	if n, ok := divergence.Noise(r.Output); ok && r.inKnown && n >= dominates*r.inNoise {
 		r.Own, r.OwnFrom = r.Output, divergence.Accumulated
 	}
 	return nil
-}
-
-// knownInputs reports whether the errors of all inputs are known.
-func (c *comparison) knownInputs(r *row) bool {
-	v := c.views[0]
-	for _, id := range v.reads(r.nodes[0]) {
-		if _, ok := v.inputs[id]; ok {
-			continue
-		}
-		if p, ok := c.made[0][id]; !ok || !p.row.outs[p.out].known {
-			return false
-		}
-	}
-	return true
 }
 
 // alone runs the layers of the reference side on the inputs of the other side, and compares their
@@ -76,7 +63,7 @@ func (c *comparison) alone(ctx context.Context, r *row, got [2]map[int]*tensor.T
 			ins[i] = c.given(id, p, got)
 		}
 		if ins[i] == nil {
-			return no(profile.ByInput, "an input was not compared, or its type or shape differs")
+			return no(profile.ByInput, fmt.Sprintf("the input %q was not compared, or its type or shape differs", v.g.Values[id].Name))
 		}
 		held += len(ins[i].Data)
 	}

@@ -266,14 +266,28 @@ func (c *comparison) sideName(k int) string { return [2]string{"the first side",
 
 // inputNoise sets the largest error of the inputs that the row reads from other rows.
 func (c *comparison) inputNoise(r *row) {
-	worst := 0.0
-	for _, id := range c.views[0].reads(r.nodes[0]) {
-		if p, ok := c.made[0][id]; ok && p.row.outs[p.out].known {
-			worst = max(worst, p.row.outs[p.out].noise)
+	r.inNoise, r.inKnown = 0, true
+	v := c.views[0]
+	seen := map[int]bool{}
+	for todo := v.reads(r.nodes[0]); len(todo) > 0; {
+		id := todo[0]
+		todo = todo[1:]
+		if _, ok := v.inputs[id]; ok || seen[id] {
+			continue
+		}
+		seen[id] = true
+		p, ok := c.made[0][id]
+		switch {
+		case ok && p.row.outs[p.out].known:
+			r.inNoise = max(r.inNoise, p.row.outs[p.out].noise)
+		case !ok && v.maker[id] > 0 && len(seen) < maxAlone:
+			// Only the first side has the layer: its inputs count.
+			todo = append(todo, v.reads([]int{v.maker[id] - 1})...)
+		default:
+			r.inKnown = false
 		}
 	}
-	r.inNoise = worst
-	r.Input = decibels(worst)
+	r.Input = decibels(r.inNoise)
 }
 
 // outputs compares the outputs of the unchanged models.

@@ -1,6 +1,7 @@
 package layerdiff
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -24,8 +25,10 @@ type row struct {
 	// from says which. alone is nil where there are none.
 	alone []int
 	from  map[int]place
-	// inNoise is the largest relative noise of the inputs.
+	// inNoise is the largest relative noise of the inputs, inKnown whether that of all is known.
 	inNoise float64
+	inKnown bool
+	place   int // in the order of execution
 }
 
 // output is a value of both sides that is compared.
@@ -192,15 +195,22 @@ func (c *comparison) pair() {
 		}
 		by[r] = append(by[r], pairs[k])
 	}
-	c.made = [2]map[int]place{{}, {}}
+	last := 0
 	for _, k := range order {
 		if r := c.newRow(by[k], ps); r != nil {
+			r.place = c.placeOf(r, last)
+			last = r.place
 			c.rows = append(c.rows, r)
-			for n := range r.outs {
-				for side, id := range r.outs[n].ids {
-					if _, ok := c.made[side][id]; !ok {
-						c.made[side][id] = place{r, n}
-					}
+		}
+	}
+	// A row that is fused of several comes where its output is computed, after those it reads.
+	slices.SortStableFunc(c.rows, func(a, b *row) int { return cmp.Compare(a.place, b.place) })
+	c.made = [2]map[int]place{{}, {}}
+	for _, r := range c.rows {
+		for n := range r.outs {
+			for side, id := range r.outs[n].ids {
+				if _, ok := c.made[side][id]; !ok {
+					c.made[side][id] = place{r, n}
 				}
 			}
 		}
@@ -208,6 +218,22 @@ func (c *comparison) pair() {
 	for _, r := range c.rows {
 		c.planAlone(r)
 	}
+}
+
+// placeOf returns the last node of the first side that computes an output of a row. A row that only
+// the second side has comes after the row before it.
+func (c *comparison) placeOf(r *row, last int) int {
+	at := -1
+	for i := range r.outs {
+		at = max(at, c.views[0].maker[r.outs[i].ids[0]]-1)
+	}
+	switch {
+	case at >= 0:
+		return at
+	case len(r.nodes[0]) > 0:
+		return slices.Max(r.nodes[0])
+	}
+	return last
 }
 
 func of(p *align.Pair, side int) []int64 {

@@ -227,9 +227,9 @@ func bounds(t tensor.Type) (lo, hi float64) {
 	return 0, math.Ldexp(1, bits) - 1
 }
 
-// orders lists the orders of axes in which a tensor may have the shape of another. Models of two
-// formats may have the channels first in one and last in the other, even where that shows in no
-// dimension.
+// orders lists the orders of axes in which a tensor may have the shape of another, the first axis in
+// its place. Models of two formats may have the channels first in one and last in the other, even
+// where that shows in no dimension.
 func orders(x, y []int, cross bool) (out []order) {
 	same := slices.Equal(x, y)
 	if same || slices.Equal(sized(x), sized(y)) {
@@ -239,12 +239,15 @@ func orders(x, y []int, cross bool) (out []order) {
 	if len(y) != r || r < 3 || same && !cross {
 		return out
 	}
-	first, last := make(order, r), make(order, r) // the second side has channels last, or first
+	try := [][]int{make(order, r), make(order, r)} // the second side has channels last, or first
 	for i := range r {
-		first[i], last[i] = axis(i, r, true), axis(i, r, false)
+		try[0][i], try[1][i] = axis(i, r, true), axis(i, r, false)
 	}
-	for _, o := range []order{first, last} {
-		fits := !slices.ContainsFunc(out, func(p order) bool { return slices.Equal(p, o) })
+	if !same && r <= maxPermuted {
+		try = append(try, permutations(r)...)
+	}
+	for _, o := range try {
+		fits := len(out) < mostOrders && !slices.ContainsFunc(out, func(p order) bool { return slices.Equal(p, o) })
 		for i, k := range o {
 			fits = fits && y[k] == x[i]
 		}
@@ -252,6 +255,32 @@ func orders(x, y []int, cross bool) (out []order) {
 			out = append(out, o)
 		}
 	}
+	return out
+}
+
+// Limits of the orders that are tried: all of tensors of five axes and fewer, some of each.
+const (
+	maxPermuted = 5
+	mostOrders  = 6
+)
+
+// permutations lists the orders of axes with the first in its place, but for that which keeps all.
+func permutations(rank int) (out [][]int) {
+	var add func(o []int)
+	add = func(o []int) {
+		if len(o) == rank {
+			if !slices.IsSorted(o) {
+				out = append(out, slices.Clone(o))
+			}
+			return
+		}
+		for k := 1; k < rank; k++ {
+			if !slices.Contains(o, k) {
+				add(append(o, k))
+			}
+		}
+	}
+	add([]int{0})
 	return out
 }
 
