@@ -14,8 +14,11 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/layerdiff"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/netspec"
+	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/tflite"
 	"github.com/opmeter/opmeter/internal/model/weights"
+	"github.com/opmeter/opmeter/internal/runtime/describe"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
@@ -126,13 +129,27 @@ func side(t *testing.T, m *graph.Model, ins []*tensor.Tensor, o engine.Options) 
 	for i, id := range m.Main().Inputs {
 		shapes[m.Main().Values[id].Name] = ins[i].Shape
 	}
-	p, err := source.Collect(t.Context(), &host.Source{Model: m, Options: host.Options{Feed: inputs.Options{Shapes: shapes}, Threads: 1, Static: true, AllBranches: true}}, source.Options{})
+	p, err := source.Collect(t.Context(), &host.Source{Model: m, Identity: func() (*describe.Identity, error) { return describe.Identify(m, encoded(t, m)) }, Options: host.Options{Feed: inputs.Options{Shapes: shapes}, Threads: 1, Static: true, AllBranches: true}}, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &layerdiff.Side{Model: m, Profile: p, Inputs: ins, Engine: layerdiff.Native(m, ins, o)}
 	t.Cleanup(s.Engine.Close)
 	return s
+}
+
+// encoded returns the file of a model, whose hash tells models apart.
+func encoded(t *testing.T, m *graph.Model) []byte {
+	t.Helper()
+	encode := onnx.Encode
+	if m.Format == "tflite" {
+		encode = tflite.Encode
+	}
+	data, err := encode(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // compare compares two models on the random inputs of the first.
