@@ -274,7 +274,7 @@ func divergenceRows(r *divergence.Report, o VersusOptions) ([]*divergence.Row, i
 }
 
 // Columns of the table.
-var divergenceHead = []string{"layers", "name", "", "pair", "own error", "accumulated", "inputs", "largest difference", "differ", "steps", "note"}
+var divergenceHead = []string{"layers", "name", "", "pair", "own error", "accumulated", "inputs", "max diff", "differ", "steps", "note"}
 
 var divergenceKeeps = []int{100, 20, 80, 70, 99, 98, 60, 50, 40, 65, 30}
 

@@ -383,21 +383,3 @@ func TestLimit(t *testing.T) {
 		t.Error(d)
 	}
 }
-
-func TestZZ(t *testing.T) {
-	dump := func(r *divergence.Report) {
-		for _, x := range r.Rows {
-			s := func(ls []divergence.Layer) (o string) {
-				for _, l := range ls {
-					o += l.Op + ":" + l.Name + " "
-				}
-				return
-			}
-			t.Logf("%s %v %s | %s  own %v acc %v %v", x.Kind, x.Certain, s(x.A), s(x.B), x.Own != nil && x.Own.SNR != nil, x.Output != nil, x.Cause)
-		}
-		t.Log(r.Verdict.Code)
-	}
-	dump(compare(t, build(t, "onnx"), build(t, "tflite"), 0))
-	dump(compare(t, build(t, "tflite"), quantise(t, build(t, "tflite")), 0))
-	dump(compare(t, build(t, "onnx"), quantise(t, build(t, "onnx")), 0))
-}

@@ -317,6 +317,9 @@ func mainNode(l *profile.Layer, nodes int) int {
 // matchOutputs finds the values that are compared. The cause says why there are none.
 func (c *comparison) matchOutputs(r *row) *profile.Cause {
 	a, b := c.views[0].results(r.nodes[0]), c.views[1].results(r.nodes[1])
+	if len(a) != len(b) {
+		a, b = c.views[0].withoutConversions(a, r.nodes[0]), c.views[1].withoutConversions(b, r.nodes[1])
+	}
 	switch {
 	case len(a) == 0 || len(b) == 0:
 		return &profile.Cause{Code: profile.ByData, Text: "nothing reads an output of these layers"}
@@ -329,6 +332,26 @@ func (c *comparison) matchOutputs(r *row) *profile.Cause {
 		}
 	}
 	return nil
+}
+
+// conversions are operators that change the type of a value.
+var conversions = []string{"QuantizeLinear", "DequantizeLinear", "Cast", "QUANTIZE", "DEQUANTIZE", "CAST"}
+
+// withoutConversions leaves out results of nodes that are another result in another type, or a value
+// from outside the nodes: operators share such conversions. One result stays in any case.
+func (v *view) withoutConversions(ids, nodes []int) []int {
+	out := slices.DeleteFunc(slices.Clone(ids), func(id int) bool {
+		n := v.g.Nodes[v.maker[id]-1]
+		if !slices.Contains(conversions, n.Op) || len(n.Inputs) == 0 || n.Inputs[0] < 0 {
+			return false
+		}
+		from := n.Inputs[0]
+		return slices.Contains(ids, from) || !slices.Contains(nodes, v.maker[from]-1)
+	})
+	if len(out) == 0 {
+		return ids
+	}
+	return out
 }
 
 // maxAlone bounds the nodes that run alone for a row.
