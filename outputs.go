@@ -166,12 +166,12 @@ func (o *OutputsOptions) describe(r *divergence.Report, sides [2]*layerdiff.Side
 		r.Inputs = "zeros"
 	}
 	for k, s := range sides {
-		d := divergence.Side{Name: o.Names[k], Model: s.Profile.Model.Name, Format: s.Model.Format, SHA256: s.Profile.Model.SHA256, Engine: "opmeter", EngineVersion: s.Profile.Settings.EngineVersion}
+		d := &r.Sides[k]
+		d.Name, d.Engine, d.EngineVersion = o.Names[k], "opmeter", s.Profile.Settings.EngineVersion
 		if e, ok := s.Engine.(*externalOutputs); ok {
 			d.Engine, d.EngineVersion = e.e.Name, e.e.Version
 			r.Notes = append(r.Notes, e.notes...)
 		}
-		r.Sides[k] = d
 	}
 	for k := range r.Sides {
 		d := &r.Sides[k]

@@ -69,7 +69,7 @@ func snr(v *float64) string {
 	if v == nil {
 		return ""
 	}
-	return words.Fixed(*v, 0) + " dB"
+	return words.Fixed(math.Round(*v)+0, 0) + " dB" // no -0
 }
 
 // noiseText is the difference of an output in a cell.
@@ -80,12 +80,14 @@ func noiseText(d *profile.Difference) string {
 	case d.State == profile.Equal:
 		return "equal"
 	case d.NotFinite != nil && *d.NotFinite > 0:
-		return words.Plural(*d.NotFinite, "NaN or infinity")
+		return fmt.Sprintf("%d not finite", *d.NotFinite)
 	case d.SNR != nil:
 		return snr(d.SNR)
 	}
 	n, ok := divergence.Noise(d)
 	switch {
+	case d.Cause != nil && d.Cause.Code == profile.ByShape:
+		return "other shape"
 	case !ok:
 		return "?"
 	case n == 0:
@@ -167,12 +169,19 @@ func partText(r *divergence.Report) string {
 	row := &r.Rows[*v.Row]
 	s := rowName(row) + ": "
 	switch {
+	case row.Output.State == profile.NotComparable:
+		s += "its output has the shapes " + row.Output.Cause.Text
+	case v.OwnSNR == nil && row.Own.NotFinite != nil:
+		s += words.Plural(*row.Own.NotFinite, "element") + " of its output infinite or NaN in one of the two"
 	case v.OwnSNR == nil:
-		s += noiseText(row.Own) + " in its outputs"
+		s += "its output differs"
 	case row.OwnFrom == divergence.Accumulated:
 		s += "SNR " + snr(v.OwnSNR)
 	default:
 		s += "it adds an error of SNR " + snr(v.OwnSNR)
+	}
+	if v.OwnSNR != nil && row.Own.MaxAbsolute != nil {
+		s += ", at most " + strconv.FormatFloat(*row.Own.MaxAbsolute, 'g', 2, 64)
 	}
 	switch before := int64(*v.Row); {
 	case before == 0:

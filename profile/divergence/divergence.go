@@ -64,7 +64,8 @@ type Row struct {
 	Confidence profile.Confidence `json:"confidence,omitzero"`
 	Certain    bool               `json:"certain"`
 	// Output is the difference of the output, with the errors of all layers before it. If there
-	// are several outputs, it is the largest. Absent if it could not be compared.
+	// are several outputs, it is the largest. Absent if it was not computed; with a cause if it
+	// cannot be compared.
 	Output *profile.Difference `json:"output,omitzero"`
 	// Input is the lowest signal-to-noise ratio of the inputs in decibels, absent if they are equal
 	// or unknown.

@@ -66,6 +66,11 @@ func (r *Report) Judge() {
 			}
 			equal = equal && row.Output.State == profile.Equal
 		}
+		if r.otherShape(row) {
+			v.Compared++
+			added, any, equal = append(added, own{i, math.Inf(1), true}), true, false
+			continue
+		}
 		if n, ok := Noise(row.Own); ok && n > 0 {
 			o := own{i, n, counts(row.Own, n)}
 			added, any = append(added, o), any || o.counts
@@ -94,6 +99,12 @@ func (r *Report) Judge() {
 	}
 	v.Amplified = v.Code == Gradual && !any && v.Added > 0
 	r.Verdict = v
+}
+
+// otherShape reports whether two engines gave an output of one layer different shapes.
+func (r *Report) otherShape(row *Row) bool {
+	d, a, b := row.Output, &r.Sides[0], &r.Sides[1]
+	return d != nil && d.State == profile.NotComparable && d.Cause != nil && d.Cause.Code == profile.ByShape && a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
 // blame finds the row that adds the largest error, or the first that is nearly as large.

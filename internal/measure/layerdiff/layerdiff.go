@@ -78,7 +78,9 @@ type comparison struct {
 	made [2]map[int]place
 	// missing says why a value of a side is absent.
 	missing [2]map[int]error
-	bytes   [2]map[int]int
+	// plain has the outputs of the unchanged model of an external engine, by value.
+	plain [2]map[int]*tensor.Tensor
+	bytes [2]map[int]int
 	passes  int
 	report  *divergence.Report
 }
@@ -89,8 +91,8 @@ type place struct {
 	out int
 }
 
-// Compare compares two sides. The caller fills in what the report says about them. It must hold the
-// files of the models as engines demand it.
+// Compare compares two sides. The caller adds to the report what they are called, their engines and
+// the inputs. It must hold the files of the models as engines demand it.
 func Compare(ctx context.Context, a, b *Side, o Options) (*divergence.Report, error) {
 	if o.LimitBytes <= 0 {
 		o.LimitBytes = DefaultLimit
@@ -104,6 +106,9 @@ func Compare(ctx context.Context, a, b *Side, o Options) (*divergence.Report, er
 	}
 	if a.External && !b.External {
 		c.ref = 1
+	}
+	for k, s := range c.sides {
+		c.report.Sides[k] = divergence.Side{Model: s.Profile.Model.Name, Format: s.Model.Format, SHA256: s.Profile.Model.SHA256}
 	}
 	c.diff = outputdiff.Options{Quantised: quantised(a.Profile) || quantised(b.Profile), Half: half(a) || half(b)}
 	c.pair()
@@ -235,8 +240,11 @@ func (c *comparison) compareRow(r *row, got [2]map[int]*tensor.Tensor) {
 		o.typ, o.shape = v[c.ref].t.Type, v[c.ref].t.Shape
 		d, order := c.difference(v[0], v[1])
 		o.order, o.known, o.state = order, d.State != profile.NotComparable, d.State
+		c.unmarked(v)
 		if d.State == profile.NotComparable {
-			r.Cause = d.Cause
+			if r.Cause = d.Cause; r.Output == nil {
+				r.Output = d
+			}
 			continue
 		}
 		if r.Layout == "" {
@@ -247,10 +255,26 @@ func (c *comparison) compareRow(r *row, got [2]map[int]*tensor.Tensor) {
 			r.Output = d
 		}
 	}
-	if r.Output != nil {
+	if _, ok := divergence.Noise(r.Output); ok {
 		r.Cause = nil
 	}
 	c.inputNoise(r)
+}
+
+// unmarked notes where an output of an external engine is another one while outputs of layers are
+// outputs of the model, too.
+func (c *comparison) unmarked(v [2]*value) {
+	for k, x := range v {
+		y := c.plain[k][x.id]
+		if y == nil {
+			continue
+		}
+		delete(c.plain[k], x.id)
+		d, _ := c.difference(c.views[k].value(x.id, y), x)
+		if d.State == profile.Differs || d.State == profile.NotComparable {
+			c.note("Output %q of %s is another one when the outputs of layers are outputs of the model, too: its engine fuses other operators then. The rows show the latter.", c.views[k].g.Values[x.id].Name, c.sideName(k))
+		}
+	}
 }
 
 // absent says why a value of a side was not computed.
@@ -300,6 +324,12 @@ func (c *comparison) outputs(ctx context.Context) error {
 			return err
 		}
 		c.diff.Half = c.diff.Half || s.Engine.Half()
+		c.plain[k] = map[int]*tensor.Tensor{}
+		for i, id := range c.views[k].g.Outputs {
+			if s.External && id >= 0 && got[k][i] != nil {
+				c.plain[k][id] = got[k][i]
+			}
+		}
 	}
 	ids := [2][]int{c.views[0].g.Outputs, c.views[1].g.Outputs}
 	other := matchNames(c.views[0].names(ids[0]), c.views[1].names(ids[1]))

@@ -14,11 +14,12 @@ import (
 
 // value is a value with its quantisation, nil if it is not quantised.
 type value struct {
-	t *tensor.Tensor
-	q *tensor.Quant
+	id int
+	t  *tensor.Tensor
+	q  *tensor.Quant
 }
 
-func (v *view) value(id int, t *tensor.Tensor) *value { return &value{t, v.quant(id)} }
+func (v *view) value(id int, t *tensor.Tensor) *value { return &value{id, t, v.quant(id)} }
 
 // order is how the axes of the second side are read: axis i of the first side is axis order[i] of
 // the second. nil keeps them.
