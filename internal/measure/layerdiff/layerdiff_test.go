@@ -383,3 +383,115 @@ func TestLimit(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestUnrun replaces an operator of the second model by one that nothing runs: its output and all
+// behind it are not compared with zeros, and the rows say why.
+func TestUnrun(t *testing.T) {
+	t.Parallel()
+	m := build(t, "onnx")
+	g := *m.Main()
+	g.Nodes = slices.Clone(g.Nodes)
+	at := slices.IndexFunc(g.Nodes, func(n *graph.Node) bool { return n.Name == "conv4" })
+	n := *g.Nodes[at]
+	n.Op, n.Domain = "Strange", "com.example"
+	g.Nodes[at] = &n
+	r := compare(t, m, weights.WithMain(m, &g), 0)
+	compared := 0
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Output != nil {
+			compared++
+			if row.Output.State != profile.Equal {
+				t.Errorf("row %d %+v: %+v", i, row.A, row.Output)
+			}
+			continue
+		}
+		if len(row.A) > 0 && len(row.B) > 0 && (row.Cause == nil || !strings.Contains(row.Cause.Text, "Strange")) {
+			t.Errorf("row %d %+v: cause %+v", i, row.A, row.Cause)
+		}
+	}
+	if compared != 3 {
+		t.Errorf("%d rows are compared, want the three before the operator", compared)
+	}
+	if d := r.Outputs[0]; d.State != profile.NotComparable || d.Cause == nil {
+		t.Errorf("output %+v", d)
+	}
+}
+
+// TestNaN makes a weight no number.
+func TestNaN(t *testing.T) {
+	t.Parallel()
+	m := build(t, "onnx")
+	l := layer(t, m, "conv3")
+	v := *m.Main().Values[l.Value]
+	v.Const = v.Const.Clone()
+	tensor.Of[float32](v.Const)[0] = float32(math.NaN())
+	r := compare(t, m, replaced(m, l.Value, &v), 0)
+	if r.Verdict.Code != divergence.Parts || !strings.Contains(where(r), "conv3") || r.Verdict.OwnSNR != nil {
+		t.Errorf("%+v at %q", r.Verdict, where(r))
+	}
+}
+
+// TestRepeatable compares twice a model that has state: each run begins anew.
+func TestRepeatable(t *testing.T) {
+	t.Parallel()
+	state := &graph.Value{ID: 1, Name: "state", Type: tensor.Float32, Shape: []int{1, 4}, HasShape: true, Variable: true, Offset: -1}
+	value := func(id int, name string) *graph.Value {
+		return &graph.Value{ID: id, Name: name, Type: tensor.Float32, Shape: []int{1, 4}, HasShape: true, Offset: -1}
+	}
+	m := &graph.Model{Format: "tflite", Path: "state.tflite", Graphs: []*graph.Graph{{
+		Values: []*graph.Value{value(0, "x"), state, value(2, "y"), value(3, "z")}, Inputs: []int{0}, Outputs: []int{3},
+		Nodes: []*graph.Node{
+			{Op: "ADD", Domain: graph.TFLite, Version: 1, Inputs: []int{0, 1}, Outputs: []int{2}, Attrs: graph.Attrs{"fused_activation_function": "NONE"}},
+			{Index: 1, Op: "NEG", Domain: graph.TFLite, Version: 1, Inputs: []int{2}, Outputs: []int{3}},
+		},
+	}}}
+	for _, limit := range []int{0, 1} {
+		if r := compare(t, m, m, limit); r.Verdict.Code != divergence.Equal || r.Verdict.Compared != 2 {
+			t.Errorf("limit %d: %+v", limit, r.Verdict)
+		}
+	}
+}
+
+// TestFeed converts inputs: quantised, channels last, by name and in order.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	model := func(format, name string, typ tensor.Type, q *tensor.Quant, shape ...int) *graph.Model {
+		return &graph.Model{Format: format, Graphs: []*graph.Graph{{
+			Values: []*graph.Value{{Name: name, Type: typ, Shape: shape, HasShape: true, Quant: q}}, Inputs: []int{0},
+		}}}
+	}
+	q := &tensor.Quant{Scale: []float32{0.5}, Zero: []int64{-1}}
+	first := model("onnx", "x", tensor.Float32, nil, 1, 2, 1, 3)
+	x := tensor.From(tensor.Float32, []int{1, 2, 1, 3}, []float32{1, 2, 3, 4, 5, 6})
+	for _, c := range []struct {
+		name string
+		to   *graph.Model
+		want []float32
+		err  string
+	}{
+		{"the same", model("onnx", "x", tensor.Float32, nil, 1, 2, 1, 3), []float32{1, 2, 3, 4, 5, 6}, ""},
+		{"another name", model("onnx", "y", tensor.Float32, nil, -1, 2, -1, 3), []float32{1, 2, 3, 4, 5, 6}, ""},
+		{"channels last", model("tflite", "x", tensor.Float32, nil, 1, 1, 3, 2), []float32{1, 4, 2, 5, 3, 6}, ""},
+		{"quantised", model("tflite", "x", tensor.Int8, q, 1, 1, 3, 2), []float32{1, 7, 3, 9, 5, 11}, ""},
+		{"half", model("onnx", "x", tensor.Float16, nil, 1, 2, 1, 3), []float32{1, 2, 3, 4, 5, 6}, ""},
+		{"another shape", model("onnx", "x", tensor.Float32, nil, 1, 4, 1, 3), nil, "takes 1x4x1x3"},
+		{"integers without scale", model("onnx", "x", tensor.Int8, nil, 1, 2, 1, 3), nil, "cannot be converted"},
+	} {
+		got, err := layerdiff.Feed([]*tensor.Tensor{x}, first, c.to)
+		if err != nil || c.err != "" {
+			if err == nil || c.err == "" || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: error %v, want %q", c.name, err, c.err)
+			}
+			continue
+		}
+		v := make([]float32, got[0].Len())
+		tensor.Read(v, got[0], 0)
+		if want := c.to.Main().Values[0]; !slices.Equal(v, c.want) || got[0].Type != want.Type || len(got[0].Shape) != len(want.Shape) {
+			t.Errorf("%s: %v %v of shape %v, want %v", c.name, got[0].Type, v, got[0].Shape, c.want)
+		}
+	}
+	if !layerdiff.Exact(model("tflite", "x", tensor.Int8, q, 1), first) || layerdiff.Exact(first, first) {
+		t.Error("inputs are exact where they are quantised")
+	}
+}
