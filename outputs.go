@@ -22,8 +22,8 @@ import (
 	"github.com/opmeter/opmeter/profile/divergence"
 )
 
-// OutputsOptions configures [CompareOutputs]. The zero value runs both models in opmeter's own engine
-// with random inputs of seed 0.
+// OutputsOptions configures [CompareOutputs]. The zero value runs both models in opmeter's own
+// engine with random inputs of seed 0.
 type OutputsOptions struct {
 	// Inputs are the inputs of the first model. The second gets the same, in its types and layout.
 	// Random inputs are made for the second model if its inputs are quantised and those of the
@@ -33,12 +33,14 @@ type OutputsOptions struct {
 	Engines [2]*engine.Engine
 	// Names are what the sides are called, "" for the model, or the engine if both have one model.
 	Names [2]string
-	// Threads, Exact, MaxLoop and MaxMemory are those of [RunOptions].
+	// Threads, Exact, MaxLoop and MaxMemory are those of [RunOptions]; both models together may take
+	// MaxMemory.
 	Threads   int
 	Exact     bool
 	MaxLoop   time.Duration
 	MaxMemory int64
-	// LimitBytes bounds the outputs of each side that are held at a time, 0 for 256 MiB.
+	// LimitBytes bounds the outputs of each side that are held at a time, 0 for 256 MiB or an eighth
+	// of MaxMemory. More outputs take several runs of the models.
 	LimitBytes int64
 	// Progress is called with the current phase.
 	Progress func(phase string, fraction float64)
@@ -57,6 +59,9 @@ func (o *OutputsOptions) Validate() error {
 	r := RunOptions{Inputs: o.Inputs, Threads: o.Threads, MaxMemory: o.MaxMemory}
 	return r.Validate()
 }
+
+// heldPart is the part of the memory limit that outputs of layers may take by default.
+const heldPart = 8
 
 // CompareOutputs runs two models, or one model in two engines, on the same inputs, and compares the
 // outputs of all layers. The report says at which layer they part; errors of a layer that those
@@ -96,6 +101,12 @@ func CompareOutputs(ctx context.Context, a, b *Model, o OutputsOptions) (*diverg
 			return nil, failed(m.in.Graph.Path, err)
 		}
 		held += runtime.InputBytes(ins[k])
+	}
+	if o.Engines[0] == nil && o.Engines[1] == nil {
+		limit /= 2 // both models are in memory at the same time
+	}
+	if o.LimitBytes == 0 {
+		o.LimitBytes = min(layerdiff.DefaultLimit, max(1, int64(limit/heldPart)))
 	}
 	c := runtime.Options{Registry: operators.Registry(), Threads: max(o.Threads, 1), Exact: o.Exact, MaxLoop: maxLoop(o.MaxLoop), MaxBytes: limit, Held: held}
 	var sides [2]*layerdiff.Side
@@ -285,7 +296,7 @@ func (x *externalOutputs) Outputs(ctx context.Context) ([]*tensor.Tensor, error)
 	return out, nil
 }
 
-// run runs a file once. Outputs that are no tensors are nil.
+// run runs a file once. Outputs that are not tensors are nil.
 func (x *externalOutputs) run(ctx context.Context, file string) ([]*tensor.Tensor, error) {
 	task := &external.Task{Model: file, Format: x.m.in.Graph.Format, Threads: x.threads}
 	g := x.m.in.Graph.Main()

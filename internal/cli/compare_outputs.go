@@ -31,10 +31,10 @@ func (f *outputsFlags) add(c *cobra.Command) {
 	before := map[string]bool{}
 	c.Flags().VisitAll(func(x *pflag.Flag) { before[x.Name] = true })
 	f.m.add(c)
-	f.m.addData(c)
+	f.m.addOnce(c)
 	f.e.addEngines(c)
 	wholeVar(c, &f.threads, "threads", 1, 1, 1024, "number of threads", "")
-	c.Flags().StringVar(&f.limit, "held", "256MiB", "`SIZE`: outputs of each side that are held at a time")
+	c.Flags().StringVar(&f.limit, "buffer", "", "`SIZE`: buffer for the outputs of each side (default 256MiB)")
 	f.own = pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.Flags().VisitAll(func(x *pflag.Flag) {
 		if !before[x.Name] {
@@ -79,8 +79,6 @@ func (f *outputsFlags) run(ctx context.Context, args, names, files []string, for
 		return useError("--sort %q: use one of %s with --outputs", v.Sort, strings.Join(report.DivergenceSorts, ", "))
 	case len(names) > 0 && len(names) != 2:
 		return useError("--name: give one for each of the two sides, or none")
-	case len(f.m.carry) > 0:
-		return useError("--carry: --outputs compares one inference: leave it out")
 	}
 	copy(o.Names[:], names)
 	for _, file := range files {
@@ -125,9 +123,14 @@ func (f *outputsFlags) options() (*opmeter.OutputsOptions, error) {
 	if o.MaxMemory, err = f.m.memory(); err != nil {
 		return nil, err
 	}
-	n, err := quantity("held", f.limit, "a size such as 64MiB", sizes)
-	o.LimitBytes = int64(n)
-	return o, err
+	if f.limit != "" {
+		n, err := quantity("buffer", f.limit, "a size such as 64MiB", sizes)
+		if err != nil {
+			return nil, err
+		}
+		o.LimitBytes = int64(n)
+	}
+	return o, nil
 }
 
 // show writes a comparison to files and to standard output.

@@ -41,9 +41,14 @@ func (f *modelFlags) addIterations(c *cobra.Command) {
 }
 
 func (f *modelFlags) addData(c *cobra.Command) {
+	f.addOnce(c)
+	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back to an input of the next inference")
+}
+
+// addOnce adds the flags of a single inference.
+func (f *modelFlags) addOnce(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.files, "input", nil, "`NAME=FILE`: data of an input, a .npy file")
 	c.Flags().Var(&natural{&f.seed}, "seed", "seed of random inputs")
-	c.Flags().StringArrayVar(&f.carry, "carry", nil, "`OUT=IN`: feed an output back to an input of the next inference")
 	c.Flags().BoolVar(&f.zeros, "zeros", false, "feed zeros instead of random inputs")
 	spanVar(c, &f.maxLoop, "max-loop", 3*time.Second, 0, "time limit of a loop of unknown length, 0s for none", "a time of zero or more, such as 10s")
 	c.Flags().StringVar(&f.maxMemory, "max-memory", "", "`SIZE`: memory limit for tensors, such as 4GiB")

@@ -28,7 +28,7 @@ type topic struct {
 }
 
 // only are the verbs of topics that are for one.
-var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress", "deciding": "ab", "baselines": "gate"}
+var only = map[string]string{"changes": "compress", "losses": "compress", "plans": "compress", "deciding": "ab", "baselines": "gate", "outputs": "compare"}
 
 // of reports whether a topic explains a flag of a verb: what a verb has a topic of its own for,
 // others leave alone.
@@ -210,6 +210,25 @@ changes: commit it. --init writes the built-in policy as a file. docs/ci.md has 
   opmeter gate ignore macs --until 2030-12-31 --reason "known"`,
 		[]string{"base", "policy", "baselines", "record", "init", "all", "budget", "emulate", "measure"},
 		[]string{"policy", "baselines", "record", "init", "all", "budget"},
+	},
+	{
+		"outputs", "at which layer the outputs of two models or engines part",
+		func() string {
+			return `compare --outputs runs two models, or one model in two engines, on the same inputs and compares the
+outputs of all layers. Quantised outputs are compared as the real numbers that they stand for. The
+first line names the layer at which they part: the first that adds an error which dominates. The
+error that a layer adds is the difference between its output and what the layer of the other side
+computes from the same inputs, so that a layer is not blamed for the errors of those before it.
+
+SNR is the power of the signal over that of the error: 20 dB are an error of 10 %, 40 dB of 1 %.
+Inputs and their options belong to the first model. --buffer bounds the memory: the models run as often as
+needed. docs/reference/outputs.md has the rules.`
+		},
+		`  opmeter compare --outputs float.onnx int8.onnx
+  opmeter compare --outputs model.onnx --engine opmeter,onnxruntime
+  opmeter compare --outputs float.onnx int8.onnx --input input=cat.npy --top 5`,
+		[]string{"outputs", "buffer", "engine", "engine-option", "engine-timeout", "threads", "input", "seed", "shape", "batch", "max-loop"},
+		[]string{"buffer", "engine", "engine-option", "engine-timeout", "threads", "input", "seed", "shape", "batch", "max-loop"},
 	},
 	{
 		"mltk", "compatibility with the Silicon Labs MLTK profiler", func() string {

@@ -301,7 +301,7 @@ func TestHelpExamples(t *testing.T) {
 	}
 	const profiled = `[{"cat" : "Node","pid" :7,"tid" :7,"dur" :30,"ts" :5,"ph" : "X","name" :"Relu_0_kernel_time","args" : {"op_name" : "Relu","node_index" : "0"}}]`
 	files := map[string][]byte{
-		"net.yaml": spec, "model.onnx": model, "board.csv": board, "onnxruntime_profile.json": []byte(profiled),
+		"net.yaml": spec, "model.onnx": model, "float.onnx": model, "int8.onnx": model, "board.csv": board, "onnxruntime_profile.json": []byte(profiled),
 	}
 	if err := os.Mkdir(at("bmprofile_data-1"), 0o755); err != nil {
 		t.Fatal(err)

@@ -112,10 +112,10 @@ type Verdict struct {
 	// Row is the row at which they part, or that adds the largest error. Absent if none adds one.
 	Row *int64 `json:"row,omitzero"`
 	// OwnSNR is the signal-to-noise ratio of the error that it adds, in decibels. Absent if the
-	// error is infinite, such as of elements that are no numbers.
+	// error is infinite, as that of NaN.
 	OwnSNR *float64 `json:"own_snr_db,omitzero"`
 	// Typical is that of the median of the other rows that add one, Before the lowest of the
-	// outputs before the row. Absent if there are none, or their outputs are equal.
+	// outputs before the row. Absent if none of these differs.
 	Typical *float64 `json:"typical_snr_db,omitzero"`
 	Before  *float64 `json:"before_snr_db,omitzero"`
 	// Amplified says that no row adds more than the number format explains, but the outputs of the

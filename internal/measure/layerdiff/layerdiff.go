@@ -112,10 +112,10 @@ func Compare(ctx context.Context, a, b *Side, o Options) (*divergence.Report, er
 	}
 	c.diff = outputdiff.Options{Quantised: quantised(a.Profile) || quantised(b.Profile), Half: half(a) || half(b)}
 	c.pair()
-	if err := c.open(ctx); err != nil {
+	if err := c.outputs(ctx); err != nil { // first, while no other session holds memory
 		return nil, err
 	}
-	if err := c.outputs(ctx); err != nil {
+	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
 	for from := 0; from < len(c.rows); {

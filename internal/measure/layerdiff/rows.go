@@ -22,7 +22,7 @@ type row struct {
 	nodes [2][]int
 	outs  []output
 	// alone are the nodes of the reference side that compute the row's outputs from known values,
-	// from says which. alone is nil where there are none.
+	// from says which. alone is nil if that is not possible.
 	alone []int
 	from  map[int]place
 	// inNoise is the largest relative noise of the inputs, inKnown whether that of all is known.
@@ -34,8 +34,8 @@ type row struct {
 // output is a value of both sides that is compared.
 type output struct {
 	ids [2]int
-	// typ and shape are those of the reference side, order how the second side is read. known says that
-	// both sides could be compared.
+	// typ and shape are those of the reference side, order how the second side is read. known says
+	// that both sides could be compared.
 	typ   tensor.Type
 	shape []int
 	order order
@@ -314,7 +314,7 @@ func mainNode(l *profile.Layer, nodes int) int {
 	return int(s.Node)
 }
 
-// matchOutputs finds the values that are compared. The cause says why there are none.
+// matchOutputs finds the values that are compared. The cause says why outputs are missing.
 func (c *comparison) matchOutputs(r *row) *profile.Cause {
 	a, b := c.views[0].results(r.nodes[0]), c.views[1].results(r.nodes[1])
 	if len(a) != len(b) {
@@ -337,8 +337,8 @@ func (c *comparison) matchOutputs(r *row) *profile.Cause {
 // conversions are operators that change the type of a value.
 var conversions = []string{"QuantizeLinear", "DequantizeLinear", "Cast", "QUANTIZE", "DEQUANTIZE", "CAST"}
 
-// withoutConversions leaves out results of nodes that are another result in another type, or a value
-// from outside the nodes: operators share such conversions. One result stays in any case.
+// withoutConversions leaves out results of nodes that are another result in another type, or a
+// value from outside the nodes: operators share such conversions. One result stays in any case.
 func (v *view) withoutConversions(ids, nodes []int) []int {
 	out := slices.DeleteFunc(slices.Clone(ids), func(id int) bool {
 		n := v.g.Nodes[v.maker[id]-1]

@@ -228,9 +228,9 @@ func bounds(t tensor.Type) (lo, hi float64) {
 	return 0, math.Ldexp(1, bits) - 1
 }
 
-// orders lists the orders of axes in which a tensor may have the shape of another, the first axis in
-// its place. Models of two formats may have the channels first in one and last in the other, even
-// where that shows in no dimension.
+// orders lists the orders of axes in which a tensor may have the shape of another, the first axis
+// in its place. Models of two formats may have the channels first in one and last in the other,
+// even where that shows in no dimension.
 func orders(x, y []int, cross bool) (out []order) {
 	same := slices.Equal(x, y)
 	if same || slices.Equal(sized(x), sized(y)) {

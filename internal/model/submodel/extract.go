@@ -239,8 +239,8 @@ func (s *Source) WithAndWithout(nodes []int) (with, without *Model, err error) {
 	return with, without, nil
 }
 
-// Has reports whether the file's graph has a value of the model's main graph: values inside a call of
-// a function are only in the model.
+// Has reports whether the file's graph has a value of the model's main graph: values inside a call
+// of a function are only in the model.
 func (s *Source) Has(id int) bool {
 	v, ok := s.number(id)
 	if ok {

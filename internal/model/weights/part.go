@@ -6,8 +6,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// Part returns a model of some nodes of the main graph, and of the nodes that compute constants for them.
-// Values keep their ids; inputs are the values that it reads from outside.
+// Part returns a model of some nodes of the main graph, and of the nodes that compute constants for
+// them. Values keep their ids; inputs are the values that it reads from outside.
 func Part(m *graph.Model, nodes []int) (p *graph.Model, inputs []int) {
 	g := m.Main()
 	made := map[int]int{}
