@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/engine"
@@ -206,12 +207,15 @@ type externalOutputs struct {
 	p        *profile.Profile
 	progress func(phase string, fraction float64)
 
+	// views are values that the engine does not write as outputs: those of others in another shape.
+	views  map[int]reshaped
 	src    *submodel.Source
 	file   string
 	clean  func()
 	half   bool
 	failed bool // the last error is the engine's
 	notes  []string
+	told   bool // the notes have those of the engine
 }
 
 // Open implements [layerdiff.Engine].
@@ -220,16 +224,20 @@ func (x *externalOutputs) Open(_ context.Context, ids []int) (missing map[int]er
 		return nil, nil, err
 	}
 	missing, bytes = map[int]error{}, map[int]int{}
-	size := map[string]int{}
+	size, shape := map[string]int{}, map[string][]int64{}
 	for i := range x.p.Layers {
 		for _, t := range x.p.Layers[i].Outputs {
 			if t.Bytes != nil && t.Name != "" {
-				size[t.Name] = int(*t.Bytes)
+				size[t.Name], shape[t.Name] = int(*t.Bytes), t.Shape
 			}
 		}
 	}
 	g := x.m.in.Graph.Main()
+	x.findViews(shape)
 	for _, id := range ids {
+		if v, ok := x.views[id]; ok {
+			id = v.of
+		}
 		switch n, ok := size[g.Values[id].Name]; {
 		case !x.src.Has(id):
 			missing[id] = errors.New("it is inside the call of a function of the model")
@@ -238,6 +246,44 @@ func (x *externalOutputs) Open(_ context.Context, ids []int) (missing map[int]er
 		}
 	}
 	return missing, bytes, nil
+}
+
+// reshaped is a value in another shape.
+type reshaped struct {
+	of    int
+	shape []int
+}
+
+// findViews finds the outputs of operators that LiteRT computes in place: up to release 2.3 it does
+// not write them to the buffer of an output. They are those of the operator's input.
+func (x *externalOutputs) findViews(shapes map[string][]int64) {
+	if x.e.Name != "litert" {
+		return
+	}
+	x.views = map[int]reshaped{}
+	g := x.m.in.Graph.Main()
+	made := map[int]bool{}
+	for _, n := range g.Nodes {
+		for _, id := range n.Outputs {
+			made[id] = true
+		}
+		if !slices.Contains([]string{"RESHAPE", "SQUEEZE", "EXPAND_DIMS"}, n.Op) || len(n.Inputs) == 0 || len(n.Outputs) != 1 || !made[n.Inputs[0]] {
+			continue
+		}
+		v := reshaped{of: n.Inputs[0]}
+		if before, ok := x.views[v.of]; ok {
+			v.of = before.of
+		}
+		for _, d := range shapes[g.Values[n.Outputs[0]].Name] {
+			v.shape = append(v.shape, int(max(d, 0)))
+		}
+		if v.shape != nil {
+			x.views[n.Outputs[0]] = v
+		}
+	}
+	if len(x.views) > 0 {
+		x.notes = append(x.notes, "LiteRT computes RESHAPE, SQUEEZE and EXPAND_DIMS in place and does not write their outputs to buffers of its caller: the rows show their inputs in the new shape.")
+	}
 }
 
 // open reads the file for extraction.
@@ -254,7 +300,18 @@ func (x *externalOutputs) open() (err error) {
 
 // Values implements [layerdiff.Engine].
 func (x *externalOutputs) Values(ctx context.Context, ids []int, take func(id int, t *tensor.Tensor) error) error {
-	part, err := x.src.Values(ids)
+	var computed []int
+	at := map[int]int{}
+	for _, id := range ids {
+		if v, ok := x.views[id]; ok {
+			id = v.of
+		}
+		if _, ok := at[id]; !ok {
+			at[id] = len(computed)
+			computed = append(computed, id)
+		}
+	}
+	part, err := x.src.Values(computed)
 	if err != nil {
 		return err
 	}
@@ -272,11 +329,24 @@ func (x *externalOutputs) Values(ctx context.Context, ids []int, take func(id in
 	if err != nil {
 		return err
 	}
-	for i, id := range ids {
-		if i < len(got) && got[i] != nil {
-			if err := take(id, got[i]); err != nil {
-				return err
+	for _, id := range ids {
+		v, view := x.views[id]
+		if !view {
+			v.of = id
+		}
+		i := at[v.of]
+		if i >= len(got) || got[i] == nil {
+			continue
+		}
+		t := *got[i]
+		if view {
+			if tensor.Elements(v.shape) != t.Len() {
+				continue
 			}
+			t.Shape = v.shape
+		}
+		if err := take(id, &t); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -315,8 +385,8 @@ func (x *externalOutputs) run(ctx context.Context, file string) ([]*tensor.Tenso
 		return nil, err
 	}
 	x.half = x.half || facts.Half
-	if x.notes == nil {
-		x.notes = append([]string{}, facts.Notes...)
+	if !x.told {
+		x.told, x.notes = true, append(x.notes, facts.Notes...)
 	}
 	out := make([]*tensor.Tensor, len(ts))
 	for i, t := range ts {

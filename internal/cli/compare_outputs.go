@@ -153,4 +153,3 @@ func (f *outputsFlags) show(r *divergence.Report, files []string, format string,
 	f.a.sayWrote(wrote, false)
 	return failed
 }
-

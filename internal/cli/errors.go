@@ -58,6 +58,7 @@ var flags = map[string]struct{ flag, hint string }{
 	"Rate":              {"--rate", ""},
 	"Cold":              {"--cold", ""},
 	"MaxMemory":         {"--max-memory", ""},
+	"LimitBytes":        {"--buffer", ""},
 	"Inputs.Batch":      {"--batch", ""},
 	"Inputs.Shapes":     {"--shape", ""},
 	"Inputs.Dims":       {"--dim", ""},

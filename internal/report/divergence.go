@@ -109,15 +109,22 @@ func rowLayers(ls []divergence.Layer) string {
 	return s
 }
 
-// light are operators that name a row only if there is no other.
-var light = []string{"QuantizeLinear", "DequantizeLinear", "QUANTIZE", "DEQUANTIZE", "Cast", "DynamicQuantizeLinear", "Relu", "Clip", "Add", "Mul", "ADD", "MUL"}
+// light are operators that name a row only if it has none that follow in the list, or others.
+var light = []string{"QuantizeLinear", "DequantizeLinear", "QUANTIZE", "DEQUANTIZE", "Cast", "CAST", "DynamicQuantizeLinear", "Relu", "Clip", "Add", "ADD", "Mul", "MUL"}
 
-// rowLead is the layer that names a row: the first that does more than convert or clamp.
+// rowLead is the layer that names a row: the first that does more than convert, clamp or add.
 func rowLead(ls []divergence.Layer) *divergence.Layer {
-	if i := slices.IndexFunc(ls, func(l divergence.Layer) bool { return !slices.Contains(light, l.Op) }); i >= 0 {
-		return &ls[i]
+	best, weight := 0, -1
+	for i := range ls {
+		w := slices.Index(light, ls[i].Op)
+		if w < 0 {
+			return &ls[i]
+		}
+		if w > weight {
+			best, weight = i, w
+		}
 	}
-	return &ls[0]
+	return &ls[best]
 }
 
 // rowName names a row in a sentence: "#7 Conv \"conv3\"".
@@ -198,6 +205,9 @@ func partText(r *divergence.Report) string {
 
 func gradualText(r *divergence.Report) string {
 	v := &r.Verdict
+	if r.Unlike {
+		return "Outputs of the models differ, but an engine computes others when the outputs of layers are outputs, too: the notes below the table name them"
+	}
 	if v.Row == nil {
 		return "Outputs differ, and the errors of single layers are unknown: the last column of the table says why"
 	}

@@ -29,6 +29,9 @@ type Report struct {
 	Rows []Row `json:"rows"`
 	// Outputs are the differences of the models' outputs.
 	Outputs []profile.Difference `json:"outputs"`
+	// Unlike says that an external engine computes other outputs of the model if the outputs of
+	// layers are outputs, too: Rows show the latter, Outputs those of the unchanged model.
+	Unlike bool `json:"unlike,omitzero"`
 	// Notes are sentences about what was left out or changed.
 	Notes []string `json:"notes,omitzero"`
 }

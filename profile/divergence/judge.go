@@ -97,7 +97,7 @@ func (r *Report) Judge() {
 		}
 		r.blame(&v, added)
 	}
-	v.Amplified = v.Code == Gradual && !any && v.Added > 0
+	v.Amplified = v.Code == Gradual && !any && v.Added > 0 && !r.Unlike
 	r.Verdict = v
 }
 

@@ -79,10 +79,10 @@ type comparison struct {
 	// missing says why a value of a side is absent.
 	missing [2]map[int]error
 	// plain has the outputs of the unchanged model of an external engine, by value.
-	plain [2]map[int]*tensor.Tensor
-	bytes [2]map[int]int
-	passes  int
-	report  *divergence.Report
+	plain  [2]map[int]*tensor.Tensor
+	bytes  [2]map[int]int
+	passes int
+	report *divergence.Report
 }
 
 // place is an output of a row.
@@ -272,7 +272,8 @@ func (c *comparison) unmarked(v [2]*value) {
 		delete(c.plain[k], x.id)
 		d, _ := c.difference(c.views[k].value(x.id, y), x)
 		if d.State == profile.Differs || d.State == profile.NotComparable {
-			c.note("Output %q of %s is another one when the outputs of layers are outputs of the model, too: its engine fuses other operators then. The rows show the latter.", c.views[k].g.Values[x.id].Name, c.sideName(k))
+			c.report.Unlike = true
+			c.note("Output %q of %s differs between the unchanged model and the model with the outputs of layers as further outputs. The rows show the latter.", c.views[k].g.Values[x.id].Name, c.sideName(k))
 		}
 	}
 }

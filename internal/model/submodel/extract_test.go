@@ -11,7 +11,11 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/model/submodel"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/model/tflite"
 	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
@@ -218,4 +222,55 @@ func operators(t *testing.T, path string, part *submodel.Model) map[string]int {
 		out[n.Key()]++
 	}
 	return out
+}
+
+// TestValues makes values of every model outputs of it, in the order asked for.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, end := range []string{"onnx", "tflite"} {
+		f32 := func(id int, name string) *graph.Value {
+			return &graph.Value{ID: id, Name: name, Type: tensor.Float32, Shape: []int{1, 3}, HasShape: true, Offset: -1}
+		}
+		node := func(i int, op string, in, out int) *graph.Node {
+			n := &graph.Node{Index: i, Op: op, Version: 17, Inputs: []int{in}, Outputs: []int{out}}
+			if end == "tflite" {
+				n.Op, n.Domain, n.Version = strings.ToUpper(op), graph.TFLite, 1
+			}
+			return n
+		}
+		m := &graph.Model{Format: end, IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{{
+			Name: "net", Inputs: []int{0}, Outputs: []int{4},
+			Values: []*graph.Value{f32(0, "x"), f32(1, "a"), f32(2, "b"), f32(3, "c"), f32(4, "y")},
+			Nodes:  []*graph.Node{node(0, "Relu", 0, 1), node(1, "Neg", 1, 2), node(2, "Exp", 2, 3), node(3, "Abs", 3, 4)},
+		}}}
+		encode := onnx.Encode
+		if end == "tflite" {
+			encode = tflite.Encode
+		}
+		data, err := encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := submodel.New(data, filepath.Join(dir, "m."+end), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Has(2) || s.Has(0) {
+			t.Errorf("%s: it has b: %v, and x, which no node computes: %v", end, s.Has(2), s.Has(0))
+		}
+		part, err := s.Values([]int{2, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if part.Nodes != 2 || !slices.Equal(part.Outputs, []string{"b", "a"}) {
+			t.Errorf("%s: %d nodes with the outputs %q, want 2 and b, a", end, part.Nodes, part.Outputs)
+		}
+		if _, err := s.Values([]int{0}); err == nil {
+			t.Errorf("%s: an input became an output", end)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

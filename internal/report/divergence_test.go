@@ -1,0 +1,140 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
+	"github.com/opmeter/opmeter/profile/divergence"
+)
+
+// diverging is a report in which a convolution has a wrong scale.
+func diverging() *divergence.Report {
+	d := func(snr float64) *profile.Difference {
+		return &profile.Difference{With: "a", State: profile.Differs, SNR: &snr, MaxAbsolute: new(0.25), Same: new(0.5), Steps: new(3.5), Limit: new(20.0), DType: "float32"}
+	}
+	layers := func(op, name string, at int64) []divergence.Layer {
+		return []divergence.Layer{{Index: at - 1, Op: "QuantizeLinear", Name: "q"}, {Index: at, Op: op, Name: name}}
+	}
+	r := &divergence.Report{
+		Schema: divergence.SchemaV1, Inputs: "random", Seed: 7, LimitBytes: 1 << 20, Passes: 2,
+		Sides: [2]divergence.Side{{Name: "float", Model: "float", Engine: "opmeter", EngineVersion: "1"}, {Name: "int8", Model: "int8", Engine: "opmeter", EngineVersion: "1"}},
+		Rows: []divergence.Row{
+			{A: layers("Conv", "conv1", 1), B: layers("Conv", "conv1", 4), Kind: align.Quantised, Certain: true, Own: d(38), OwnFrom: divergence.Computed, Output: d(38)},
+			{A: layers("Conv", "=conv|2", 2), B: layers("Conv", "conv2", 6), Kind: align.Quantised, Own: d(12), OwnFrom: divergence.Accumulated, Output: d(12), Input: new(38.0)},
+			{A: layers("Relu", "relu", 3), Kind: align.Removed},
+			{A: layers("Add", "sum", 5), B: layers("Add", "sum", 8), Kind: align.Same, Certain: true, Cause: &profile.Cause{Code: profile.ByInput, Text: "it was not computed"}},
+		},
+		Outputs: []profile.Difference{*d(11)},
+		Notes:   []string{"A note."},
+	}
+	r.Outputs[0].Name = "y"
+	r.Judge()
+	return r
+}
+
+func TestDivergenceTable(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := report.WriteDivergence(&b, diverging(), "table", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`Outputs part at #2 Conv "=conv|2": SNR 12 dB, at most 0.25, outputs before it have at least 38 dB; other rows add errors of 38 dB (median)` + "\n",
+		"It is not certain that these layers are partners",
+		`Outputs of the model: "y" 11 dB, up to 3.5 steps` + "\n",
+		"int8 in opmeter 1 against float in opmeter 1, random inputs of seed 7; errors relative to float; at most 1.00 MiB of outputs held for each side, 2 passes\n",
+		"12 dB *", "quantised ?", "removed", "#3 Relu +1", "#5 Add +1", "it was not computed", "! A note.\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestDivergenceOrder(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	o := report.VersusOptions{Sort: "difference", Top: 1, Width: 80}
+	if err := report.WriteDivergence(&b, diverging(), "table", o); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); strings.Contains(s, "#1 Conv") || !strings.Contains(s, "#2 Conv +1") || !strings.Contains(s, "1 of 4 rows") {
+		t.Errorf("the first row of the largest error:\n%s", s)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	o.Sort = "time"
+	if err := report.WriteDivergence(&b, diverging(), "table", o); err == nil {
+		t.Error("sorts by time")
+	}
+	if err := report.WriteDivergence(&b, diverging(), "html", report.VersusOptions{}); err == nil {
+		t.Error("writes a page")
+	}
+}
+
+func TestDivergenceCSV(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := report.WriteDivergence(&b, diverging(), "csv", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(rows) != 5 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	at := map[string]int{}
+	for i, h := range rows[0] {
+		at[h] = i
+	}
+	for _, c := range []struct {
+		row        int
+		head, want string
+	}{
+		{1, "a", "0 1"},
+		{1, "a_op", "QuantizeLinear Conv"},
+		{1, "own_snr_db", "38"},
+		{1, "own_from", "computed"},
+		{1, "certain", "true"},
+		{1, "steps", "3.5"},
+		{1, "equal_share", "0.5"},
+		{2, "own_from", "accumulated"},
+		{2, "input_snr_db", "38"},
+		{2, "certain", "false"},
+		{3, "b", ""},
+		{3, "own_snr_db", ""},
+		{3, "pair", "removed"},
+		{4, "cause", "it was not computed"},
+	} {
+		if got := rows[c.row][at[c.head]]; got != c.want {
+			t.Errorf("row %d, %s: %q, want %q", c.row, c.head, got, c.want)
+		}
+	}
+}
+
+func TestDivergenceMarkdown(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := report.WriteDivergence(&b, diverging(), "markdown", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	heads := 0
+	for line := range strings.Lines(b.String()) {
+		if strings.HasPrefix(line, "|") {
+			if n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); n != 12 {
+				t.Errorf("%d cell borders: %s", n, line)
+			}
+			heads++
+		}
+	}
+	if heads != 6 || !strings.HasPrefix(b.String(), "**Outputs part at ") {
+		t.Errorf("%d lines of the table:\n%s", heads, b.String())
+	}
+}
