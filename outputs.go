@@ -207,7 +207,7 @@ type externalOutputs struct {
 	p        *profile.Profile
 	progress func(phase string, fraction float64)
 
-	// views are values that the engine does not write as outputs: those of others in another shape.
+	// views are values that the engine does not write as outputs: other values in another shape.
 	views  map[int]reshaped
 	src    *submodel.Source
 	file   string

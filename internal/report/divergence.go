@@ -190,7 +190,7 @@ func partText(r *divergence.Report) string {
 	if v.OwnSNR != nil && row.Own.MaxAbsolute != nil {
 		s += ", at most " + strconv.FormatFloat(*row.Own.MaxAbsolute, 'g', 2, 64)
 	}
-	switch before := int64(*v.Row); {
+	switch before := *v.Row; {
 	case before == 0:
 	case v.Before == nil:
 		s += ", outputs before it are equal"
