@@ -138,11 +138,14 @@ func rowName(r *divergence.Row) string {
 	}
 	l := rowLead(ls)
 	s := fmt.Sprintf("#%d %s", l.Index, l.Op)
-	if l.Name != "" {
-		s += fmt.Sprintf(" %q", l.Name)
+	if name, _, _ := strings.Cut(l.Name, ";"); name != "" { // converters join names
+		s += fmt.Sprintf(" %q", shorten(name, longestName))
 	}
 	return s
 }
+
+// longestName is the most characters of a name in a sentence.
+const longestName = 60
 
 // DivergenceAnswer says in a sentence at which layer outputs part, and then how the outputs of the
 // models differ.
@@ -165,8 +168,11 @@ func DivergenceAnswer(r *divergence.Report) []string {
 		s = gradualText(r)
 	}
 	out := []string{s}
-	if v.Row != nil && !r.Rows[*v.Row].Certain {
+	if v.Row != nil && !r.Rows[*v.Row].Certain && v.Code != divergence.Rounding {
 		out = append(out, "It is not certain that these layers are partners: check the row of the table")
+	}
+	if v.Doubtful > 0 {
+		out = append(out, fmt.Sprintf("%s left out: pairs that are not certain and differ by far more than the outputs of the models, so that they are probably not partners", words.Plural(v.Doubtful, "row")))
 	}
 	return append(out, outputsText(r))
 }
@@ -328,7 +334,10 @@ func divergenceCells(r *divergence.Report, rows []*divergence.Row) [][]string {
 				cells[9] = words.Fixed(*d.Steps, only1(*d.Steps))
 			}
 		}
-		if row.Cause != nil {
+		switch {
+		case row.Doubtful:
+			cells[10] = "probably not partners"
+		case row.Cause != nil:
 			cells[10] = row.Cause.Text
 		}
 		out = append(out, cells)
@@ -437,7 +446,7 @@ func divergenceCSV(w io.Writer, r *divergence.Report) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{
 		"row", "a", "a_op", "a_name", "b", "b_op", "b_name", "pair", "confidence", "certain", "own_state", "own_snr_db", "own_from",
-		"state", "snr_db", "input_snr_db", "max_absolute", "max_relative", "cosine", "equal_share", "steps", "not_finite", "layout", "cause",
+		"state", "snr_db", "input_snr_db", "max_absolute", "max_relative", "cosine", "equal_share", "steps", "not_finite", "layout", "doubtful", "cause",
 	})
 	number := func(v *float64) string {
 		if v == nil {
@@ -478,7 +487,8 @@ func divergenceCSV(w io.Writer, r *divergence.Report) error {
 		if row.Cause != nil {
 			why = text.Cell(row.Cause.Text)
 		}
-		_ = c.Write(append(cells, row.Layout, why)) // the error stays and is told below
+		// The error stays and is told below.
+		_ = c.Write(append(cells, row.Layout, strconv.FormatBool(row.Doubtful), why))
 	}
 	c.Flush()
 	return c.Error()

@@ -78,6 +78,9 @@ type Row struct {
 	Own *profile.Difference `json:"own,omitzero"`
 	// OwnFrom says where Own comes from, absent if Own is.
 	OwnFrom Origin `json:"own_from,omitzero"`
+	// Doubtful says that the pair is not certain and differs by far more than the outputs of the
+	// models do: the layers are probably no partners, and the verdict leaves them out.
+	Doubtful bool `json:"doubtful,omitzero"`
 	// Layout is the order of the axes in which the second side was read, if that of the first side
 	// differs, such as "0,3,1,2".
 	Layout string `json:"layout,omitzero"`
@@ -126,9 +129,11 @@ type Verdict struct {
 	Amplified bool `json:"amplified,omitzero"`
 	// Rows that were compared, and those of them with equal outputs. Added are the rows that add an
 	// error.
+	// Doubtful rows are in none of these.
 	Compared int64 `json:"compared"`
 	Same     int64 `json:"equal"`
 	Added    int64 `json:"added"`
+	Doubtful int64 `json:"doubtful,omitzero"`
 }
 
 // Noise returns the power of a difference relative to that of the signal, 0 for equal outputs and

@@ -19,6 +19,9 @@ const (
 	// quantised is what 8 bits explain: a step of a 255th of a range of eight standard deviations
 	// gives 41 dB, weights and longer tails cost some of that.
 	quantised = 30
+	// vanished is from which factor in power on an error that the outputs do not show is not one of
+	// the models: 20 dB.
+	vanished = 100
 	// coarse is the limit of an output of a model that computes in integers, for which the one
 	// above stands in single layers.
 	coarse = 20
@@ -57,8 +60,13 @@ func (r *Report) Judge() {
 	var added []own
 	var any bool
 	equal := true
+	r.doubt()
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		if row.Doubtful {
+			v.Doubtful++
+			continue
+		}
 		if _, ok := Noise(row.Output); ok {
 			v.Compared++
 			if row.Output.State == profile.Equal {
@@ -107,6 +115,25 @@ func (r *Report) otherShape(row *Row) bool {
 	return d != nil && d.State == profile.NotComparable && d.Cause != nil && d.Cause.Code == profile.ByShape && a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
+// doubt finds pairs that are not certain and have an error that the outputs of the models do not
+// show: errors rarely vanish on the way.
+func (r *Report) doubt() {
+	worst, known := 0.0, false
+	for i := range r.Outputs {
+		d := &r.Outputs[i]
+		if d.State == profile.Differs {
+			return
+		}
+		n, ok := Noise(d)
+		worst, known = max(worst, n), known || ok
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		n, ok := Noise(row.Output)
+		row.Doubtful = known && ok && !row.Certain && row.Output.State == profile.Differs && n >= vanished*worst
+	}
+}
+
 // blame finds the row that adds the largest error, or the first that is nearly as large.
 func (r *Report) blame(v *Verdict, added []own) {
 	if len(added) == 0 {
@@ -126,8 +153,9 @@ func (r *Report) blame(v *Verdict, added []own) {
 	}
 	before := 0.0
 	for i := range r.Rows[:at.row] {
-		n, _ := Noise(r.Rows[i].Output)
-		before = max(before, n)
+		if n, _ := Noise(r.Rows[i].Output); !r.Rows[i].Doubtful {
+			before = max(before, n)
+		}
 	}
 	v.Before = decibels(before)
 	if at.counts && at.noise >= typical*math.Pow(10, outlier/10.0) {

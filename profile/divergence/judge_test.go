@@ -81,6 +81,25 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestDoubt has a pair that is not certain, with an error that the outputs do not show.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		certain bool
+		output  float64
+		code    divergence.Code
+	}{{false, 130, divergence.Rounding}, {true, 130, divergence.Parts}, {false, 20, divergence.Parts}} {
+		wrong := row(0, 0, 80)
+		wrong.Certain = c.certain
+		r := &divergence.Report{Rows: []divergence.Row{row(130, 130, 80), wrong, row(140, 130, 80)}, Outputs: []profile.Difference{*floats(c.output, 80)}}
+		r.Judge()
+		doubt := c.code == divergence.Rounding
+		if v := &r.Verdict; v.Code != c.code || r.Rows[1].Doubtful != doubt || (v.Doubtful == 1) != doubt || (v.Compared == 2) != doubt {
+			t.Errorf("certain %v, outputs of %v dB: %+v, want %s", c.certain, c.output, v, c.code)
+		}
+	}
+}
+
 // TestShapes compares one model in two engines, in which an output has different shapes.
 func TestShapes(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,10 @@ import (
 // count as the row's own where its layers could not be run alone.
 const dominates = 10
 
+// unseen is from which factor in power on a row's own error that its output does not show is one of
+// the pairing, in pairs that are not certain.
+const unseen = 100
+
 // addOwn finds the error that a row adds.
 func (c *comparison) addOwn(ctx context.Context, r *row, got [2]map[int]*tensor.Tensor) error {
 	if _, ok := divergence.Noise(r.Output); !ok {
@@ -29,8 +33,12 @@ func (c *comparison) addOwn(ctx context.Context, r *row, got [2]map[int]*tensor.
 		return err
 	}
 	if d != nil {
-		r.Own, r.OwnFrom = d, divergence.Computed
-		return nil
+		own, _ := divergence.Noise(d)
+		if all, _ := divergence.Noise(r.Output); r.Certain || own <= unseen*all {
+			r.Own, r.OwnFrom = d, divergence.Computed
+			return nil
+		}
+		cause = &profile.Cause{Code: profile.ByInput, Text: "own error: far above that of the output, so that an input is probably paired with another value"}
 	}
 	r.Cause = cause
 	if n, ok := divergence.Noise(r.Output); ok && r.inKnown && n >= dominates*r.inNoise {
