@@ -16,6 +16,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
 	"github.com/opmeter/opmeter/profile/divergence"
 )
 
@@ -158,7 +159,7 @@ func DivergenceAnswer(r *divergence.Report) []string {
 	case divergence.Unknown:
 		return []string{"No outputs of layers could be compared: the last column of the table says why"}
 	case divergence.Rounding:
-		s = "Outputs differ by no more than rounding"
+		s = "Outputs differ by no more than " + explanation(r)
 		if v.Row != nil && v.OwnSNR != nil {
 			s += fmt.Sprintf(": the largest error is added at %s, SNR %s", rowName(&r.Rows[*v.Row]), snr(v.OwnSNR))
 		}
@@ -175,6 +176,14 @@ func DivergenceAnswer(r *divergence.Report) []string {
 		out = append(out, fmt.Sprintf("%s left out: pairs that are not certain and differ by far more than the outputs of the models, so that they are probably not partners", words.Plural(v.Doubtful, "row")))
 	}
 	return append(out, outputsText(r))
+}
+
+// explanation is what explains small errors: rounding, or the quantisation of one of the models.
+func explanation(r *divergence.Report) string {
+	if slices.ContainsFunc(r.Rows, func(row divergence.Row) bool { return row.Kind == align.Quantised && row.Own != nil && row.Own.Steps != nil }) {
+		return "quantisation explains"
+	}
+	return "rounding"
 }
 
 func partText(r *divergence.Report) string {
@@ -218,7 +227,7 @@ func gradualText(r *divergence.Report) string {
 		return "Outputs differ, and the errors of single layers are unknown: the last column of the table says why"
 	}
 	if v.Amplified {
-		return fmt.Sprintf("Outputs differ, but no layer adds more than rounding: the largest error is that of %s, SNR %s, and layers behind it amplify errors", rowName(&r.Rows[*v.Row]), snr(v.OwnSNR))
+		return fmt.Sprintf("Outputs differ, but no layer adds more than %s: the largest error is that of %s, SNR %s, and layers behind it amplify errors", explanation(r), rowName(&r.Rows[*v.Row]), snr(v.OwnSNR))
 	}
 	if v.Added == 1 {
 		return fmt.Sprintf("Outputs do not part at one layer: only the error of %s is known, SNR %s", rowName(&r.Rows[*v.Row]), snr(v.OwnSNR))

@@ -138,3 +138,26 @@ func TestDivergenceMarkdown(t *testing.T) {
 		t.Errorf("%d lines of the table:\n%s", heads, b.String())
 	}
 }
+
+// TestDivergenceAnswers has the first line for each verdict.
+func TestDivergenceAnswers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(r *divergence.Report)
+		want   string
+	}{
+		{"equal", func(r *divergence.Report) { r.Verdict = divergence.Verdict{Code: divergence.Equal, Compared: 1} }, "Outputs of all layers are equal, bit by bit (1 row)"},
+		{"unknown", func(r *divergence.Report) { r.Verdict = divergence.Verdict{Code: divergence.Unknown} }, "No outputs of layers could be compared: the last column of the table says why"},
+		{"quantised", func(r *divergence.Report) { r.Verdict.Code = divergence.Rounding }, `Outputs differ by no more than quantisation explains: the largest error is added at #2 Conv "=conv|2", SNR 12 dB`},
+		{"gradual", func(r *divergence.Report) { r.Verdict.Code = divergence.Gradual }, `Outputs do not part at one layer: 2 rows add errors, the largest is that of #2 Conv "=conv|2", SNR 12 dB; the median of the others is 38 dB`},
+		{"amplified", func(r *divergence.Report) { r.Verdict.Code, r.Verdict.Amplified = divergence.Gradual, true }, `Outputs differ, but no layer adds more than quantisation explains: the largest error is that of #2 Conv "=conv|2", SNR 12 dB, and layers behind it amplify errors`},
+		{"unlike", func(r *divergence.Report) { r.Verdict.Code, r.Unlike = divergence.Gradual, true }, "Outputs of the models differ, but an engine computes others when the outputs of layers are outputs, too: the notes below the table name them"},
+	} {
+		r := diverging()
+		c.change(r)
+		if got := report.DivergenceAnswer(r)[0]; got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
