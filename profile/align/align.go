@@ -102,7 +102,7 @@ func precedes(a, b *profile.Profile) bool {
 	sum := func(p *profile.Profile) uint64 {
 		h := uint64(0)
 		for i := range p.Layers {
-			h = mix(h, []uint64{exactly(&p.Layers[i]), text(p.Layers[i].Name)})
+			h += mix(exactly(&p.Layers[i]), []uint64{text(p.Layers[i].Name)}) // in any order
 		}
 		return h
 	}

@@ -221,12 +221,12 @@ func (x *aligner) regions() (out [][2][]int) {
 	for _, s := range at {
 		for side := range s {
 			for _, k := range s[side] {
-				for _, l := range s[1-side] {
-					if with[side][k] == nothing {
-						with[side][k] = l
-					} else if with[side][k] != l {
-						with[side][k] = several
-					}
+				switch others := s[1-side]; {
+				case len(others) == 0:
+				case len(others) > 1 || with[side][k] != nothing && with[side][k] != others[0]:
+					with[side][k] = several
+				default:
+					with[side][k] = others[0]
 				}
 			}
 		}

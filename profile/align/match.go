@@ -358,7 +358,7 @@ func (x *aligner) between(i int) int {
 			continue
 		}
 		q := x.a.partner[m]
-		if q < 0 {
+		if q < 0 || len(x.cores[1].outs[q]) > maxNear {
 			return -1
 		}
 		for _, u := range x.cores[1].outs[q] {

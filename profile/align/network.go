@@ -129,17 +129,21 @@ func newNode(l *profile.Layer, at int64) node {
 // sort orders the nodes by a depth-first search from the results, so that the order of a file does
 // not matter. Operands of commutative operators come by the number of nodes before them.
 func (g *network) sort() {
-	size := make([]int, len(g.nodes))
+	size, id := make([]int, len(g.nodes)), make([]uint64, len(g.nodes))
+	var around []uint64
 	for i := range g.nodes { // layers come after those that they read from, in most files
 		size[i] = 1
 		if g.nodes[i].role != core {
 			size[i] = 0
 		}
+		around = around[:0]
 		for _, e := range g.nodes[i].ins {
 			if e.from >= 0 {
 				size[i] = min(size[i]+size[e.from], 1<<40)
+				around = append(around, id[e.from])
 			}
 		}
+		id[i] = mix(g.nodes[i].shape.exact, around)
 	}
 	var roots []int
 	for i := range g.nodes {
@@ -150,7 +154,7 @@ func (g *network) sort() {
 	// Outputs may stand in any order in a file.
 	slices.SortStableFunc(roots, func(a, b int) int {
 		return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(g.nodes[a].class, g.nodes[b].class), cmp.Compare(g.nodes[a].shape.extent, g.nodes[b].shape.extent),
-			cmp.Compare(g.nodes[a].result, g.nodes[b].result))
+			cmp.Compare(g.nodes[a].result, g.nodes[b].result), cmp.Compare(id[a], id[b]))
 	})
 	for i := range g.nodes { // cycles, in hostile files
 		roots = append(roots, i)
