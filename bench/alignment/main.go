@@ -153,7 +153,7 @@ func (t table) model(file string) error {
 		return err
 	}
 	if m.Close != nil {
-		defer m.Close()
+		defer func() { _ = m.Close() }()
 	}
 	a, err := original(m)
 	if err != nil {

@@ -42,9 +42,9 @@ type Pair struct {
 	Certain bool
 }
 
-// Layers pairs the layers of two profiles. Every layer is in one pair. Pairs come in the order of a;
-// layers that only b has follow the pair of the layer before them. With a and b exchanged the pairs
-// are the same ones the other way round.
+// Layers pairs the layers of two profiles. Every layer is in one pair. Pairs come in the order of
+// a; layers that only b has follow the pair of the layer before them. With a and b exchanged the
+// pairs are the same ones the other way round.
 //
 // Layers that lead back to the same nodes of a model file belong together, however engines fuse
 // and split them; a layer that one engine fuses and the other runs takes the layer along that does
@@ -52,7 +52,7 @@ type Pair struct {
 // known to differ and one has no hash of its structure. Layers of such models are paired by their
 // graphs: by equal structure, then by names as exporters and optimisers change them, then so that
 // the sum of the similarities is the largest. Operators that one of the models has as others
-// between the same neighbours are one pair. Profiles without tensors, such as records of other
+// between the same neighbours are one pair. Profiles without tensors, such as those of other
 // tools, are paired by names, then by order where both have as many layers of an operator.
 func Layers(a, b *profile.Profile) []Pair {
 	exchanged := precedes(b, a) // ties must not depend on which profile comes first

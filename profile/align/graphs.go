@@ -42,7 +42,7 @@ func (j *joiner) byGraph() bool {
 	connected := false
 	type both struct{ a, b scope }
 	open := []both{}
-	// Graphs without a parent go by their names.
+	// Graphs without a parent are compared with those of the same name.
 	for _, s := range bodies[0][-1] {
 		if _, ok := bs[s]; ok {
 			open = append(open, both{s, s})
@@ -239,7 +239,7 @@ func (x *aligner) regions() (out [][2][]int) {
 	return out
 }
 
-// components gathers the nodes of a network that have no partner and are no part of others' work.
+// components gathers the nodes of a network that have no partner and are not part of the work of others.
 func (x *aligner) components(side int) (out [][]int) {
 	g := []*network{x.a, x.b}[side]
 	alone := make([]bool, len(g.nodes))

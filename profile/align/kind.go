@@ -118,7 +118,7 @@ func otherType(a, b *profile.Layer) bool {
 	return false
 }
 
-// operandType is the element type of the first operand that is no constant.
+// operandType is the element type of the first operand that is not constant.
 func operandType(l *profile.Layer) string {
 	for k := range l.Inputs {
 		if t := &l.Inputs[k]; !t.Constant && !t.Absent {

@@ -210,7 +210,7 @@ func TestKinds(t *testing.T) {
 			"Conv | Conv: same\nConv | Conv: same\nSub | Sub: replaced ?\nSoftmax | Softmax: same",
 		},
 		{
-			"a normalisation taken apart", built("", func(g *maker) {
+			"a normalisation of several operators", built("", func(g *maker) {
 				x := g.linear("a", "in")
 				m := g.add("ReduceMean", "m", []string{x}, vector)
 				d := g.add("Sub", "d", []string{x, m}, vector)

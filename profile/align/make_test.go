@@ -32,18 +32,6 @@ func (g *maker) tensor(name string, shape []int64, constant bool) profile.Tensor
 // last returns the layer that was added last.
 func (g *maker) last() *profile.Layer { return &g.p.Layers[len(g.p.Layers)-1] }
 
-// shape is the shape of a tensor that a layer has made.
-func (g *maker) shape(name string) []int64 {
-	for i := range g.p.Layers {
-		for _, t := range g.p.Layers[i].Outputs {
-			if t.Name == name {
-				return t.Shape
-			}
-		}
-	}
-	return []int64{1, 8, 8, 8}
-}
-
 // add adds a layer that reads tensors and makes one of its own name.
 func (g *maker) add(op, name string, ins []string, shape []int64, constants ...[]int64) string {
 	l := profile.Layer{Index: int64(len(g.p.Layers)), Op: op, Name: name, State: profile.Ran}

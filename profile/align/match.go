@@ -350,7 +350,7 @@ func (x *aligner) byNeighbours() (found bool) {
 }
 
 // between returns the one node without a partner that reads from the partners of a node's
-// producers and is read by those of its consumers, -1 if there is none.
+// producers and is read by those of its consumers, -1 if it is absent or not the only one.
 func (x *aligner) between(i int) int {
 	at := -1
 	for _, m := range x.cores[0].ins[i] {

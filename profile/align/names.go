@@ -56,7 +56,7 @@ func namesOf(l *profile.Layer) []name {
 
 // plainName takes from a name what tools add.
 func plainName(name string) string {
-	// TFLite joins the names of what it fuses: the first that is no bias counts.
+	// TFLite joins the names of what it fuses: the first that is not a bias counts.
 	if parts := strings.Split(name, ";"); len(parts) > 1 {
 		name = parts[0]
 		for _, p := range parts {

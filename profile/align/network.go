@@ -263,7 +263,7 @@ func (g *network) owners() {
 	}
 }
 
-// owned lists the nodes that are no core by their owners, -1 for none, in order.
+// owned lists the nodes of other roles than core by their owners, -1 for none, in order.
 func (g *network) owned() map[int][]int {
 	out := map[int][]int{}
 	for _, i := range g.order {

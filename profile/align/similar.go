@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// What nodes have in common beside their contexts adds so much to their similarity. Below least
-// they are no partners.
+// What nodes have in common beside their contexts adds so much to their similarity. Below
+// leastSimilar they are not partners.
 const (
 	sameWindow    = 1.0
 	sameExtent    = 0.8
