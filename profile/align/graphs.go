@@ -51,7 +51,7 @@ func (j *joiner) byGraph() bool {
 	for len(open) > 0 {
 		s := open[len(open)-1]
 		open = open[:len(open)-1]
-		x := newAligner(newNetwork(j.a, as[s.a]), newNetwork(j.b, bs[s.b]))
+		x := newAligner(newNetwork(j.a, as[s.a]), newNetwork(j.b, bs[s.b]), j.types)
 		if x.a.edges > 0 && x.b.edges > 0 {
 			connected = true
 		} else if s.a.parent < 0 {
@@ -150,7 +150,8 @@ func (x *aligner) absorbed(side, i int) bool {
 	case conversion:
 		return true
 	case satellite:
-		return mayHold(&other.p.Layers[other.nodes[g.partner[n.owner]].layer], n.class)
+		l := &other.p.Layers[other.nodes[g.partner[n.owner]].layer]
+		return mayHold(l, n.class, integer(x.types[1-side].operand(l)) || integer(x.types[1-side].multiplied(l)))
 	}
 	return false
 }
@@ -162,19 +163,19 @@ var activations = map[string]bool{
 }
 
 // mayHold reports whether a layer may do the work of an operator of a class beside its own.
-func mayHold(l *profile.Layer, class string) bool {
+// Quantised numbers saturate as an activation does.
+func mayHold(l *profile.Layer, class string, quantised bool) bool {
 	if !activations[class] {
 		return true // constants take up the scale and the bias, and options the padding
 	}
 	if lite(l) && l.Domain != "custom" {
 		if act := l.Option("activation"); act != "" {
-			return act != "none" || integer(elemType(l))
+			return act != "none" || quantised
 		}
-		return integer(elemType(l))
+		return quantised
 	}
-	// Operators of the ONNX standard compute nothing beside; 8-bit numbers saturate as an
-	// activation does.
-	return l.Domain != "" || !standard[l.Op] || integer(elemType(l)) || l.Computes != ""
+	// Operators of the ONNX standard compute nothing beside.
+	return l.Domain != "" || !standard[l.Op] || quantised || l.Computes != ""
 }
 
 // standard are operators of ONNX that activations follow.
@@ -239,7 +240,8 @@ func (x *aligner) regions() (out [][2][]int) {
 	return out
 }
 
-// components gathers the nodes of a network that have no partner and are not part of the work of others.
+// components gathers the nodes of a network that have no partner and are not part of the work of
+// others.
 func (x *aligner) components(side int) (out [][]int) {
 	g := []*network{x.a, x.b}[side]
 	alone := make([]bool, len(g.nodes))

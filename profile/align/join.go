@@ -28,10 +28,11 @@ type joiner struct {
 	a, b  *profile.Profile
 	group []int         // a member of the same group nearer to its root
 	found map[int]found // by root
+	types [2]types
 }
 
 func newJoiner(a, b *profile.Profile) *joiner {
-	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}}
+	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}, types: [2]types{typesOf(a), typesOf(b)}}
 	for i := range j.group {
 		j.group[i] = i
 	}

@@ -26,7 +26,7 @@ func (j *joiner) kind(p *Pair) Kind {
 			return Split
 		}
 		return Replaced
-	case otherType(a, b):
+	case j.otherType(a, b):
 		return Quantised
 	case pruned(a, b):
 		return Pruned
@@ -35,16 +35,16 @@ func (j *joiner) kind(p *Pair) Kind {
 	case len(as) < len(bs):
 		return Split
 	}
-	return one(as, bs)
+	return j.one(as, bs)
 }
 
 // one says how two lists of as many layers differ.
-func one(as, bs profile.Layers) Kind {
+func (j *joiner) one(as, bs profile.Layers) Kind {
 	kind := Same
 	for k := range as {
 		a, b := as[k], bs[k]
 		switch {
-		case otherType(a, b):
+		case j.otherType(a, b):
 			return Quantised
 		case pruned(a, b):
 			return Pruned
@@ -89,9 +89,31 @@ func equivalent(as, bs profile.Layers) bool {
 	return slices.Equal(a, b) || slices.Equal([]string{classOf(leading(as).Op)}, []string{classOf(leading(bs).Op)}) && (len(a) == 1 || len(b) == 1)
 }
 
-// elemType is the element type of what a layer multiplies: that of the weights, else that of the
+// types are the element types of tensors before they were dequantised, by graph and name.
+type types map[[2]string]string
+
+func typesOf(p *profile.Profile) types {
+	out := types{}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if classOf(l.Op) == "quantize" && strings.HasPrefix(strings.ToLower(l.Op), "dequantize") && len(l.Inputs) > 0 && len(l.Outputs) > 0 {
+			out[[2]string{l.Graph, l.Outputs[0].Name}] = l.Inputs[0].DType
+		}
+	}
+	return out
+}
+
+// of is the element type of an operand of a layer.
+func (ts types) of(l *profile.Layer, t *profile.Tensor) string {
+	if q, ok := ts[[2]string{l.Graph, t.Name}]; ok && !t.Constant {
+		return q
+	}
+	return t.DType
+}
+
+// multiplied is the element type of what a layer multiplies: that of the weights, else that of the
 // first operand.
-func elemType(l *profile.Layer) string {
+func (ts types) multiplied(l *profile.Layer) string {
 	if l.Computes != "" {
 		return l.Computes
 	}
@@ -99,40 +121,44 @@ func elemType(l *profile.Layer) string {
 		for k := range l.Inputs {
 			t := &l.Inputs[k]
 			if t.Constant == constant && !t.Absent && t.DType != "" && (!constant || len(t.Shape) > 1) {
-				return t.DType
+				return ts.of(l, t)
 			}
 		}
 	}
 	return ""
 }
 
+// operand is the element type of the first operand that is not constant.
+func (ts types) operand(l *profile.Layer) string {
+	for k := range l.Inputs {
+		if t := &l.Inputs[k]; !t.Constant && !t.Absent {
+			return ts.of(l, t)
+		}
+	}
+	return ""
+}
+
+// weights is the element type of the operand that a convolution or product multiplies with.
+func (ts types) weights(l *profile.Layer) string {
+	if l.Weights != nil {
+		return l.Weights.DType
+	}
+	if c := classOf(l.Op); (c == "conv" || c == "matmul") && len(l.Inputs) > 1 {
+		return ts.of(l, &l.Inputs[1])
+	}
+	return ""
+}
+
 // otherType reports whether layers compute in different element types, or one of them with
 // quantised weights.
-func otherType(a, b *profile.Layer) bool {
-	for _, f := range []func(*profile.Layer) string{elemType, operandType, weightType} {
-		x, y := f(a), f(b)
+func (j *joiner) otherType(a, b *profile.Layer) bool {
+	for _, f := range []func(types, *profile.Layer) string{types.multiplied, types.operand, types.weights} {
+		x, y := f(j.types[0], a), f(j.types[1], b)
 		if x != y && x != "" && y != "" && !(integer(x) && integer(y) && strings.TrimPrefix(x, "u") == strings.TrimPrefix(y, "u")) {
 			return true // uint8 and int8 differ by a zero point
 		}
 	}
 	return false
-}
-
-// operandType is the element type of the first operand that is not constant.
-func operandType(l *profile.Layer) string {
-	for k := range l.Inputs {
-		if t := &l.Inputs[k]; !t.Constant && !t.Absent {
-			return t.DType
-		}
-	}
-	return ""
-}
-
-func weightType(l *profile.Layer) string {
-	if l.Weights != nil {
-		return l.Weights.DType
-	}
-	return ""
 }
 
 // integer reports whether a type is one of quantised numbers.

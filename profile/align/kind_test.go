@@ -161,6 +161,28 @@ func TestKinds(t *testing.T) {
 			"Conv BatchNormalization Relu | FusedConv: fused\nConv | Conv: same",
 		},
 		{
+			"static int8 in two ways", built("", func(g *maker) {
+				deq := func(name string, shape []int64) string {
+					g.add("DequantizeLinear", name, nil, shape, shape)
+					g.last().Inputs[0].DType, g.last().Constant = "int8", true
+					return name
+				}
+				g.add("QuantizeLinear", "q", []string{"in"}, image)
+				g.last().Outputs[0].DType = "int8"
+				g.add("DequantizeLinear", "dq", []string{"q"}, image)
+				g.last().Inputs[0].DType = "int8"
+				g.add("Conv", "c", []string{"dq", deq("w", []int64{8, 8, 1, 1})}, image)
+				g.last().Inputs[1].Shape = []int64{8, 8, 1, 1}
+				g.add("QuantizeLinear", "p", []string{"c"}, image)
+				g.add("Softmax", "s", []string{"p"}, image)
+			}), built("int8", func(g *maker) {
+				g.add("QLinearConv", "c", []string{"in"}, image, []int64{}, []int64{}, []int64{8, 8, 1, 1})
+				g.add("Softmax", "s", []string{"c"}, image)
+				g.last().Inputs[0].DType = "float32"
+			}),
+			"QuantizeLinear DequantizeLinear DequantizeLinear Conv QuantizeLinear | QLinearConv: fused\nSoftmax | Softmax: same",
+		},
+		{
 			"an activation less", built("", func(g *maker) { g.conv("c", g.add("Relu", "b", []string{g.conv("a", "in", 8, 3)}, image), 8, 1) }),
 			built("", func(g *maker) { g.conv("c", g.conv("a", "in", 8, 3), 8, 1) }),
 			"Conv | Conv: same\nRelu | : removed\nConv | Conv: same",

@@ -27,10 +27,11 @@ type aligner struct {
 	contexts [2][][]uint64
 	local    [2][]uint64
 	sides    [2]*sided
+	types    [2]types
 }
 
-func newAligner(a, b *network) *aligner {
-	x := &aligner{a: a, b: b, cores: [2]*view{a.view(cores), b.view(cores)}}
+func newAligner(a, b *network, ts [2]types) *aligner {
+	x := &aligner{a: a, b: b, types: ts, cores: [2]*view{a.view(cores), b.view(cores)}}
 	for side, v := range x.cores {
 		for _, c := range contextOf {
 			x.contexts[side] = append(x.contexts[side], v.contexts(classLabel, c.steps, c.before, c.after))
