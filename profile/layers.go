@@ -16,8 +16,8 @@ func (p *Profile) Select(keep func(*Layer) bool) Layers {
 	return out
 }
 
-// At returns the layers with some indices, such as those of a pair of the package profile/align; an index that
-// no layer has gives none.
+// At returns the layers with some indices, such as those of a pair of the package
+// profile/align; an index that no layer has gives none.
 func (p *Profile) At(indices []int64) Layers {
 	var out Layers
 	for _, i := range indices {

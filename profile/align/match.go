@@ -253,14 +253,19 @@ func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64, up bool) {
 	}
 }
 
-// follows reports whether operands come from nodes with partners, or the inputs of the graph.
+// follows reports whether operands come from nodes with partners, or the inputs of the graph, but
+// for those that are computed from constants.
 func (x *aligner) follows(ins []int) bool {
+	data := false
 	for _, m := range ins {
-		if m >= 0 && x.a.partner[m] < 0 {
+		if m >= 0 && x.a.nodes[m].helper {
+			continue
+		}
+		if data = true; m >= 0 && x.a.partner[m] < 0 {
 			return false
 		}
 	}
-	return len(ins) > 0
+	return data
 }
 
 // leads reports whether nodes with partners read the results, or nobody does.

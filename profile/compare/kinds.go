@@ -28,7 +28,7 @@ func (b *builder) note(i, k int, p *align.Pair) {
 
 // kindOrder is the order of kinds: of several pairs of a group the first counts.
 var kindOrder = []align.Kind{
-	align.Removed, align.Inserted, align.Replaced, align.Quantised, align.Pruned, align.Fused, align.Split, align.Resized, align.Same,
+	align.Replaced, align.Quantised, align.Pruned, align.Fused, align.Split, align.Resized, align.Same,
 }
 
 // kinds says how the layers of the groups, which are given by root, differ from those of the first
@@ -38,12 +38,11 @@ func (b *builder) kinds(at map[int]int) {
 		b.t.Groups[i].Certain = true
 	}
 	for _, p := range b.pairs {
-		g := &b.t.Groups[at[b.root(p.layer)]]
-		known := p.kind != align.Inserted && p.kind != align.Removed
-		if known {
-			g.Certain = g.Certain && p.certain
+		if p.kind == align.Inserted || p.kind == align.Removed {
+			continue // of a group that other runs have, the empty figure says so
 		}
-		// A layer that two later runs have and the first has not is inserted once.
+		g := &b.t.Groups[at[b.root(p.layer)]]
+		g.Certain = g.Certain && p.certain
 		if p.first && (g.Kind == "" || slices.Index(kindOrder, p.kind) < slices.Index(kindOrder, g.Kind)) {
 			g.Kind = p.kind
 		}
