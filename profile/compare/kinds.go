@@ -54,6 +54,23 @@ func (b *builder) kinds(at map[int]int) {
 			g.Kind, g.Certain = align.Inserted, false
 		case !slices.ContainsFunc(g.Layers[1:], func(ls []int64) bool { return len(ls) > 0 }):
 			g.Kind, g.Certain = align.Removed, false
+		case g.Kind == align.Same || g.Kind == "":
+			g.Kind = counted(g)
 		}
 	}
+}
+
+// counted is the kind of a group whose layers do not differ by themselves: one of the runs may have
+// more of them, such as the bodies of control flow.
+func counted(g *Group) align.Kind {
+	for _, ls := range g.Layers[1:] {
+		switch n := len(g.Layers[0]); {
+		case len(ls) == 0:
+		case len(ls) < n:
+			return align.Fused
+		case len(ls) > n:
+			return align.Split
+		}
+	}
+	return align.Same
 }

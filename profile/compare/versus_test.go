@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/profile"
+	"github.com/opmeter/opmeter/profile/align"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -242,6 +243,9 @@ func TestBodies(t *testing.T) {
 	x := table(t, a, b)
 	if len(x.Groups) != 2 {
 		t.Fatalf("%+v", x.Groups)
+	}
+	if x.Groups[0].Kind != align.Fused || !x.Groups[0].Certain || x.Groups[1].Kind != align.Same {
+		t.Errorf("kinds %s and %s", x.Groups[0].Kind, x.Groups[1].Kind)
 	}
 	near(t, "with bodies", x.Groups[0].Figures[0].Value, 6)
 	near(t, "as one", x.Groups[0].Figures[1].Value, 5)
