@@ -247,30 +247,34 @@ func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64, up bool) {
 		if s == nil || x.a.partner[i] >= 0 || len(s[0]) != 1 || len(s[1]) != 1 || s[0][0] != i || !x.sameClass(i, s[1][0]) {
 			continue
 		}
-		if up && x.follows(vs[0].ins[i]) || !up && x.leads(vs[0].outs[i]) {
-			x.pair(i, s[1][0], oneSided)
+		j := s[1][0]
+		if up && x.follows(vs[0].ins[i], vs[1].ins[j]) || !up && x.leads(vs[0].outs[i], vs[1].outs[j]) {
+			x.pair(i, j, oneSided)
 		}
 	}
 }
 
-// follows reports whether operands come from nodes with partners, or the inputs of the graph, but
+// follows reports whether operands come from partners of each other, or the inputs of the graph, but
 // for those that are computed from constants.
-func (x *aligner) follows(ins []int) bool {
+func (x *aligner) follows(ins, with []int) bool {
 	data := false
 	for _, m := range ins {
 		if m >= 0 && x.a.nodes[m].helper {
 			continue
 		}
-		if data = true; m >= 0 && x.a.partner[m] < 0 {
+		if data = true; m >= 0 && (x.a.partner[m] < 0 || len(with) <= maxNear && !slices.Contains(with, x.a.partner[m])) {
 			return false
 		}
 	}
 	return data
 }
 
-// leads reports whether nodes with partners read the results, or nobody does.
-func (x *aligner) leads(outs []use) bool {
-	return !slices.ContainsFunc(outs, func(u use) bool { return x.a.partner[u.by] < 0 })
+// leads reports whether partners of each other read the results, or nobody does.
+func (x *aligner) leads(outs, with []use) bool {
+	return !slices.ContainsFunc(outs, func(u use) bool {
+		q := x.a.partner[u.by]
+		return q < 0 || len(with) <= maxNear && !slices.ContainsFunc(with, func(v use) bool { return v.by == q })
+	})
 }
 
 // unique lists the nodes by names that only one of them has.
