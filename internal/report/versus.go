@@ -259,7 +259,10 @@ func versusWhat(t *compare.Table) string {
 	for _, p := range t.Profiles {
 		for _, q := range p.AllQuantities() {
 			if q.Key == t.Quantity {
-				return strings.ToLower(q.Name[:1]) + q.Name[1:]
+				if len(q.Name) > 1 && q.Name[1] >= 'a' && q.Name[1] <= 'z' { // no abbreviation
+					return strings.ToLower(q.Name[:1]) + q.Name[1:]
+				}
+				return q.Name
 			}
 		}
 	}
@@ -316,7 +319,7 @@ func versusCSV(w io.Writer, t *compare.Table) error {
 				continue
 			}
 			row("whole", x.Key, k, x.Figures[k], &x.Ratios[k], func(cells []string) {
-				cells[3], cells[21], cells[22] = x.Label, strconv.FormatBool(x.Comparable[k]), string(x.Why[k])
+				cells[3], cells[21], cells[22] = text.Cell(x.Label), strconv.FormatBool(x.Comparable[k]), string(x.Why[k])
 			})
 		}
 	}

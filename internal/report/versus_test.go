@@ -199,3 +199,73 @@ func TestVersusFiles(t *testing.T) {
 		t.Error("an unknown order is taken")
 	}
 }
+
+// TestVersusQuantity names what is compared, abbreviations as they are written.
+func TestVersusQuantity(t *testing.T) {
+	t.Parallel()
+	var runs []compare.Named
+	for k := range 2 {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "chip", Kind: profile.TargetSimulator}}
+		macs := int64(1000 * (k + 1))
+		p.Layers = []profile.Layer{{Op: "Conv", Name: "a", State: profile.Ran, MACs: &macs, CPUCycles: profile.Value(profile.Estimated, float64(macs), "")}}
+		p.Totals.MACs, p.Totals.CPUCycles = &macs, p.Layers[0].CPUCycles
+		runs = append(runs, compare.Named{Name: fmt.Sprintf("r%d", k), Profile: p})
+	}
+	for key, want := range map[string]string{"": "net: CPU cycles of one inference", "macs": "r1: multiply-accumulates 2.00x that of r0 (2.00 vs 1.00 k)"} {
+		x, err := compare.With(runs, compare.Options{Quantity: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+		for _, format := range []string{"bench", "pprof", "xlsx"} {
+			b.Reset()
+			if err := report.WriteVersus(&b, x, format, report.VersusOptions{}); err != nil || b.Len() == 0 {
+				t.Errorf("%s: %d bytes, %v", format, b.Len(), err)
+			}
+		}
+	}
+}
+
+// TestVersusBench has one line of a row and process, under one name in both runs though the layers
+// have others.
+func TestVersusBench(t *testing.T) {
+	t.Parallel()
+	made := func(name string, s float64) *profile.Profile {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}
+		p.Totals.Latency = profile.Value(profile.Measured, s, "")
+		p.Totals.LatencySamples = []float64{s, s, s}
+		p.Layers = []profile.Layer{{Op: "Conv", Name: name, State: profile.Ran, Latency: profile.Value(profile.Measured, s/2, ""), Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: 0}}}}}
+		return p
+	}
+	x, err := compare.New([]compare.Named{
+		{Name: "old", Profile: made("a b", 2e-6), Repeats: []*profile.Profile{made("a b", 3e-6)}},
+		{Name: "new", Profile: made("c", 4e-6)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := report.WriteVersus(&b, x, "bench", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+run: old
+BenchmarkModel/row=all 3 2000 ns/op
+BenchmarkModel/row=0:a_b 3 1000 ns/op
+BenchmarkModel/row=all 3 3000 ns/op
+BenchmarkModel/row=0:a_b 3 1500 ns/op
+
+run: new
+BenchmarkModel/row=all 3 4000 ns/op
+BenchmarkModel/row=0:a_b 3 2000 ns/op
+`
+	if !strings.HasSuffix(b.String(), want) || !strings.HasPrefix(b.String(), "# Compare with: benchstat -col run FILE\n") {
+		t.Errorf("%s", b.String())
+	}
+}
