@@ -171,17 +171,20 @@ func (r *runner) round(ctx context.Context, blocks int) error {
 		// The mean over the rounds so far: caches of the system make the first one slow.
 		n := float64(process + 1)
 		r.cost.start += (begun - from + r.elapsed() - over - r.cost.start) / n
-		r.cost.block += ((over-begun)/float64(blocks) - r.cost.block) / n
+		r.cost.block += ((over-begun)/float64(len(rows)) - r.cost.block) / n
 	}
 	return err
 }
 
 // measureRows measures rows of blocks: one block of each alternative, in random order. A row with
 // a disturbed block is measured again, as long as less than half of all rows are disturbed: a load
-// that does not end disturbs each of them.
+// that does not end disturbs each of them. When the budget is used there may be fewer rows.
 func (r *runner) measureRows(ctx context.Context, process, rows int) ([][]Block, error) {
 	var out [][]Block
 	for repeats := rows; len(out) < rows; {
+		if len(out) >= r.limits.least && r.left() <= 0 {
+			break // the machine became slow
+		}
 		row, err := r.row(ctx, process)
 		if err != nil {
 			return out, err

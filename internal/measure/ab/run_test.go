@@ -309,6 +309,23 @@ func TestPaused(t *testing.T) {
 	}
 }
 
+// TestSlower ends a round early when the machine becomes so slow that the budget is used within it.
+func TestSlower(t *testing.T) {
+	t.Parallel()
+	s := machines["virtual"]
+	s.effects, s.block, s.process = []float64{0, 0}, 0.2, 0.001
+	s.fails = func(process, _ int) error {
+		if process == 6 {
+			s.each = 10
+		}
+		return nil
+	}
+	res, err := Run(t.Context(), alternatives(2), &s, s.options(1))
+	if err != nil || res.Stop != BudgetOver || len(res.Alternatives[0].Processes) != 7 || len(res.Alternatives[0].Processes[6]) != leastBlocks {
+		t.Errorf("%s after %v s: %v, %v", res.Stop, res.TookS, res.Alternatives[0].Processes, err)
+	}
+}
+
 // TestSingle measures one block in each round where each block is a process.
 func TestSingle(t *testing.T) {
 	t.Parallel()
