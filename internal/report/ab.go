@@ -182,6 +182,10 @@ func abFacts(r *ab.Result) []string {
 	if len(r.Comparisons) > 0 {
 		out = append(out, fmt.Sprintf("Smallest difference that this shows in 95 of 100 measurements: %s.", abPercent(most)))
 	}
+	if n := len(r.Alternatives[0].Processes); len(r.Comparisons) == 0 && r.Stop == ab.BudgetOver {
+		need := time.Duration(1.5 * ab.MinProcesses * r.TookS / float64(n) * float64(time.Second))
+		out = append(out, fmt.Sprintf("One process of each took %s. Try --budget %v.", Duration(r.TookS/float64(n)), roundUp(need)))
+	}
 	if undecided {
 		// The spread falls with the root of the time.
 		need := time.Duration(r.TookS * square(most/r.Margin) * float64(time.Second))

@@ -50,6 +50,8 @@ func TestWriteAB(t *testing.T) {
 	undecided.Stop, undecided.TookS, undecided.PausedS = ab.BudgetOver, 60, 5
 	early := compared(ab.Comparison{})
 	early.Comparisons, early.Stop = []ab.Comparison{}, ab.Cancelled
+	short := compared(ab.Comparison{})
+	short.Comparisons, short.Stop, short.TookS = []ab.Comparison{}, ab.BudgetOver, 40
 	better := compared(ab.Comparison{Ratio: 0.969, Low: 0.961, High: 0.976, Detectable: 0.011, Verdict: ab.Better})
 	for _, c := range []struct {
 		name, format string
@@ -62,6 +64,7 @@ func TestWriteAB(t *testing.T) {
 		}},
 		{"undecided", "table", undecided, []string{"Undecided: ", "the budget is used", "Waited for 5.00 s", "up to 3.0 % could still hide", "To show one of 1.0 %, try --budget 10m0s"}},
 		{"early", "table", early, []string{"Undecided: 2 processes of each alternative, and an answer needs 5", "stopped: this is what was measured"}},
+		{"short", "table", short, []string{"One process of each took 20.0 s. Try --budget 3m0s."}},
 		{"markdown", "markdown", better, []string{"**", "| alternative | time |", "| --- | ---: |", `int8 \|`}},
 		{"bench", "bench", better, []string{
 			"goos: plan9\n", "cpu: The CPU\n", "benchstat -col /alternative FILE", "\nBenchmarkInference/alternative=float.onnx 3 1250000 ns/op\nBenchmarkInference/alternative=float.onnx 2 1235000 ns/op\n",

@@ -92,8 +92,11 @@ func (r *runner) left() float64 { return r.o.Budget.Seconds() - r.elapsed() }
 
 // measure runs the pilot, plans, and measures on between the looks.
 func (r *runner) measure(ctx context.Context) error {
-	if err := r.until(ctx, r.o.Processes, r.limits.pilot); err != nil || r.rounds() < r.o.Processes {
-		return err
+	for r.rounds() < r.o.Processes {
+		before := r.rounds()
+		if err := r.until(ctx, before+1, r.pilotBlocks()); err != nil || r.rounds() == before {
+			return err
+		}
 	}
 	p := r.plan()
 	first := p
@@ -122,6 +125,17 @@ func (r *runner) measure(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// pilotBlocks is the number of rows of the next round of the pilot: fewer where the budget is short,
+// because an answer needs all rounds of the pilot.
+func (r *runner) pilotBlocks() int {
+	if r.rounds() == 0 || !(r.cost.block > 0) {
+		return r.limits.pilot
+	}
+	each := r.left() / float64(r.o.Processes-r.rounds())
+	fit := (each - r.cost.start) / r.cost.block
+	return int(min(max(fit, float64(r.limits.least)), float64(r.limits.pilot)))
 }
 
 func (r *runner) plan() Plan {

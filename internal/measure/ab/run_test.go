@@ -309,6 +309,19 @@ func TestPaused(t *testing.T) {
 	}
 }
 
+// TestShortBudget measures fewer rows in the pilot if only so five processes fit.
+func TestShortBudget(t *testing.T) {
+	t.Parallel()
+	s := machines["virtual"] // rounds of 0.2 s and 20 ms for each row
+	s.effects = []float64{0, math.Log(2)}
+	o := s.options(1)
+	o.Budget = 1460 * time.Millisecond
+	res, err := Run(t.Context(), alternatives(2), &s, o)
+	if err != nil || len(res.Comparisons) != 1 || res.Comparisons[0].Blocks >= 5*pilotBlocks || res.TookS > o.Budget.Seconds() {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
 // TestSlower ends a round early when the machine becomes so slow that the budget is used within it.
 func TestSlower(t *testing.T) {
 	t.Parallel()
