@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/stats"
@@ -96,18 +98,36 @@ func (f *flags) draw(file string) error {
 	fmt.Printf("drawn from %d rounds of %.0f ms and %.0f ms for each row of blocks\n", len(s.rounds), 1e3*s.start, 1e3*s.block)
 	var equal, different tally
 	list := []ab.Alternative{{Name: "A"}, {Name: "B"}}
-	for i := range uint64(2 * f.simulate) {
+	var mu sync.Mutex
+	var failed error
+	each := func(i int) {
 		t, slower := &equal, 1.0
 		if i%2 == 1 {
 			t, slower = &different, 1+f.percent/100
 		}
 		one := *s
-		one.random, one.slower = rand.New(rand.NewPCG(i, 2)), slower
-		r, err := ab.Run(context.Background(), list, &one, ab.Options{Budget: f.budget, Seed: i, Now: func() time.Time { return one.now }})
+		one.random, one.slower = rand.New(rand.NewPCG(uint64(i), 2)), slower
+		r, err := ab.Run(context.Background(), list, &one, ab.Options{Budget: f.budget, Seed: uint64(i), Now: func() time.Time { return one.now }})
+		mu.Lock()
+		defer mu.Unlock()
 		if err != nil {
-			return err
+			failed = err
+			return
 		}
 		t.add(r)
+	}
+	var wait sync.WaitGroup
+	n := runtime.NumCPU()
+	for w := range n {
+		wait.Go(func() {
+			for i := w; i < 2*f.simulate; i += n {
+				each(i)
+			}
+		})
+	}
+	wait.Wait()
+	if failed != nil {
+		return failed
 	}
 	return f.judge(&equal, &different)
 }

@@ -127,8 +127,8 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 }
 
-// pilotBlocks is the number of rows of the next round of the pilot: fewer where the budget is short,
-// because an answer needs all rounds of the pilot.
+// pilotBlocks is the number of rows of the next round of the pilot: fewer where the budget is
+// short, because an answer needs all rounds of the pilot.
 func (r *runner) pilotBlocks() int {
 	if r.rounds() == 0 || !(r.cost.block > 0) {
 		return r.limits.pilot
