@@ -111,6 +111,9 @@ func (f *abFlags) check(c *cobra.Command) error {
 	if c.Flags().Changed("precision") && f.precision == 0 {
 		return useError("--precision: write a percentage above zero, such as 0.5%%")
 	}
+	if f.margin == 0 {
+		return useError("--margin: write a percentage above zero, such as 0.1%%")
+	}
 	return ready(f.files)
 }
 

@@ -187,11 +187,22 @@ func abFacts(r *ab.Result) []string {
 		out = append(out, fmt.Sprintf("One process of each took %s. Try --budget %v.", Duration(r.TookS/float64(n)), roundUp(need)))
 	}
 	if undecided {
-		// The spread falls with the root of the time.
-		need := time.Duration(r.TookS * square(most/r.Margin) * float64(time.Second))
-		out = append(out, fmt.Sprintf("A difference of up to %s could still hide. To show one of %s, try --budget %v.", abPercent(hidden), abPercent(r.Margin), roundUp(need)))
+		out = append(out, fmt.Sprintf("A difference of up to %s could still hide. %s", abPercent(hidden), abAdvice(r, most)))
 	}
 	return out
+}
+
+// longestBudget is the longest one in seconds that is worth a try.
+const longestBudget = 24 * 3600
+
+// abAdvice says what shows a difference of the margin, where the measurement shows some other one.
+func abAdvice(r *ab.Result, detectable float64) string {
+	// The spread falls with the root of the time.
+	need := max(2*r.BudgetS, r.TookS*square(detectable/r.Margin))
+	if !(need <= longestBudget) {
+		return "Measure on a quieter machine, or with a larger --margin."
+	}
+	return fmt.Sprintf("To show one of %s, try --budget %v.", abPercent(r.Margin), roundUp(time.Duration(need*float64(time.Second))))
 }
 
 func square(v float64) float64 { return v * v }

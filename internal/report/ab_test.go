@@ -48,6 +48,8 @@ func TestWriteAB(t *testing.T) {
 	t.Parallel()
 	undecided := compared(ab.Comparison{Ratio: 1.009, Low: 0.988, High: 1.03, Detectable: 0.03, Verdict: ab.Undecided})
 	undecided.Stop, undecided.TookS, undecided.PausedS = ab.BudgetOver, 60, 5
+	hopeless := compared(ab.Comparison{Ratio: 1.009, Low: 0.5, High: 2, Detectable: 1, Verdict: ab.Undecided})
+	hopeless.Stop = ab.BudgetOver
 	early := compared(ab.Comparison{})
 	early.Comparisons, early.Stop = []ab.Comparison{}, ab.Cancelled
 	short := compared(ab.Comparison{})
@@ -63,6 +65,7 @@ func TestWriteAB(t *testing.T) {
 			"95 of 100 measurements: 1.1 %.",
 		}},
 		{"undecided", "table", undecided, []string{"Undecided: ", "the budget is used", "Waited for 5.00 s", "up to 3.0 % could still hide", "To show one of 1.0 %, try --budget 10m0s"}},
+		{"hopeless", "table", hopeless, []string{"up to 100 % could still hide. Measure on a quieter machine"}},
 		{"early", "table", early, []string{"Undecided: 2 processes of each alternative, and an answer needs 5", "stopped: this is what was measured"}},
 		{"short", "table", short, []string{"One process of each took 20.0 s. Try --budget 3m0s."}},
 		{"markdown", "markdown", better, []string{"**", "| alternative | time |", "| --- | ---: |", `int8 \|`}},
