@@ -42,7 +42,7 @@ func (g *generator) version(layers, k int) *profile.Profile {
 		p.Layers = append(p.Layers, profile.Layer{
 			Index: int64(len(p.Layers)), Name: g.name(fmt.Sprintf("%s/%s_%d", scope, strings.ToLower(op), node)), Op: op, Scope: scope, State: profile.Ran, Kernel: "made/up",
 			Inputs: []profile.Tensor{tensor(last, "float32", i)}, Outputs: []profile.Tensor{tensor(at, "float32", i)},
-			MACs:    new(int64(t * 1e9)), BytesRead: new(int64(4096)), BytesWritten: new(int64(4096)),
+			MACs: new(int64(t * 1e9)), BytesRead: new(int64(4096)), BytesWritten: new(int64(4096)),
 			Latency: &profile.Metric{Kind: profile.Measured, N: new(int64(50)), Median: &t, CI95: &[2]float64{t * (1 - half), t * (1 + half)}},
 			Provenance: &profile.Provenance{
 				Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: int64(node), Op: op, Name: fmt.Sprintf("node_%d", node)}},

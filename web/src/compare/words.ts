@@ -23,7 +23,7 @@ export const looks: Record<Status, Look> = {
   inserted: { sign: "+", word: "inserted", about: "not in the first run", colour: "--df-inserted" },
   removed: { sign: "−", word: "removed", about: "only in the first run", colour: "--df-removed" },
 };
-/** counts uses the words for figures that are no cost in time, such as MACs. */
+/** counts sets the words for figures other than times, such as MACs. */
 export function counts() {
   Object.assign(looks.slower, { word: "more", about: "more than in the first run" });
   Object.assign(looks.faster, { word: "less", about: "less than in the first run" });
