@@ -60,6 +60,9 @@ Exit status: 0 not worse, 1 worse, 5 undecided. docs/ci.md has the rules and wor
 			if f.init {
 				return g.init(args)
 			}
+			if err := g.fits(c); err != nil {
+				return err
+			}
 			return g.run(c.Context(), args)
 		},
 	}
@@ -139,6 +142,19 @@ acknowledgement is a line of .opmeter/ignore.jsonl: commit it.`,
 	c.Flags().StringVar(&g.Target, "on", "", "`TARGET`: target that it is for (default: all)")
 	c.Flags().StringVar(&f.store, "baselines", "", "`DIR`: folder of the baselines (default: .opmeter)")
 	return c
+}
+
+// fits refuses flags that would be ignored.
+func (g *gateRun) fits(c *cobra.Command) error {
+	for _, name := range []string{"budget", "threads"} {
+		if c.Flags().Changed(name) && !g.measures() {
+			return useError("--%s is for measured times: add --measure, or leave it out", name)
+		}
+	}
+	if g.f.all && g.f.format != "table" {
+		return useError("--all is for --format table: %s has all figures", g.f.format)
+	}
+	return nil
 }
 
 // gateRun is one run of a gate.

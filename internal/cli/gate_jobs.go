@@ -310,10 +310,7 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 		}
 		return origin{taken: &taken{side: gate.NewSide(p), sha256: p.Model.SHA256}, known: true, from: b.String()}
 	case gate.Accepted:
-		if r := g.store.Last(gate.Accepted, j.name, j.target, j.settings()); r != nil {
-			return g.stored(ctx, j, fresh, r)
-		}
-		return origin{note: "no baseline was accepted for it: run opmeter gate accept --reason TEXT"}
+		return g.accepted(ctx, j, fresh, "")
 	case gate.Missing:
 		return origin{note: "no base: " + cmp.Or(b.Why, "no baseline was accepted") + "; run opmeter gate accept --reason TEXT"}
 	}
@@ -321,10 +318,27 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 	if err != nil {
 		return origin{note: err.Error()}
 	}
-	if blob == "" {
-		return origin{known: true, note: "the base has no such model"}
+	switch {
+	case blob != "":
+		return g.extracted(ctx, j, fresh, blob, b.Commit, b.String())
+	case !g.repo.Tracked(ctx, j.path):
+		// A model that git never has, such as a build output, is not new: nothing is known of its base.
+		return g.accepted(ctx, j, fresh, "git does not track the file, so that the base is the last accepted baseline")
 	}
-	return g.extracted(ctx, j, fresh, blob, b.Commit, b.String())
+	return origin{known: true, note: "the base has no such model"}
+}
+
+// accepted takes the last accepted baseline; why says why it is the base, "" where that is known.
+func (g *gateRun) accepted(ctx context.Context, j *gateJob, fresh *taken, why string) origin {
+	r := g.store.Last(gate.Accepted, j.name, j.target, j.settings())
+	if r == nil {
+		return origin{note: strings.TrimPrefix(why+"; no baseline was accepted for it: run opmeter gate accept --reason TEXT", "; ")}
+	}
+	o := g.stored(ctx, j, fresh, r)
+	if why != "" {
+		o.from += " (" + why + ")"
+	}
+	return o
 }
 
 // origin is the base of a job.

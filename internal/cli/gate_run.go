@@ -125,6 +125,9 @@ func (g *gateRun) judge(ctx context.Context, j *gateJob, b *gate.Base, since *ga
 	}
 	out.Machine, out.SHA256 = fresh.machine, fresh.sha256
 	out.Notes = append(out.Notes, fresh.notes...)
+	if fresh.outputs != nil {
+		out.OutputsSHA256 = fresh.outputs.Hash()
+	}
 	o := g.baseOf(ctx, j, fresh, b, since)
 	out.From = o.from
 	if o.note != "" {

@@ -40,6 +40,9 @@ figures do not compare across machines.`,
 			if _, ok := gate.Lookup(figure); figure != "" && !ok {
 				return useError("--figure %q: no such figure; docs/ci.md lists them", figure)
 			}
+			if all && format != "table" {
+				return useError("--all is for --format table: %s has all figures", format)
+			}
 			if err := ready(files); err != nil {
 				return err
 			}

@@ -75,6 +75,9 @@ type Job struct {
 	// SHA256 and BaseSHA256 are the hashes of the two model files.
 	SHA256     string `json:"sha256,omitzero"`
 	BaseSHA256 string `json:"base_sha256,omitzero"`
+	// OutputsSHA256 is the hash of the outputs of the new version for random inputs of seed 0: equal
+	// on every machine for models that compute in integers.
+	OutputsSHA256 string `json:"outputs_sha256,omitzero"`
 	// From says where the figures of the base come from.
 	From    string  `json:"from,omitzero"`
 	Verdict Verdict `json:"verdict"`

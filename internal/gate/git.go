@@ -149,6 +149,9 @@ func (r *Repo) Blob(ctx context.Context, commit, path string) (string, error) {
 // tree lists files of a commit with their objects: those that are named, and those in folders whose
 // names end in a slash.
 func (r *Repo) tree(ctx context.Context, commit string, paths ...string) (map[string]string, error) {
+	if !isHash(commit) {
+		return nil, fmt.Errorf("%q is not the hash of a commit", commit)
+	}
 	s, err := r.git(ctx, append([]string{"ls-tree", "-z", "--full-tree", commit, "--"}, paths...)...)
 	if err != nil {
 		return nil, err
@@ -164,9 +167,23 @@ func (r *Repo) tree(ctx context.Context, commit string, paths ...string) (map[st
 	return out, nil
 }
 
+// Tracked reports whether git has a file of the working tree, or will have it with the next commit.
+func (r *Repo) Tracked(ctx context.Context, path string) bool {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	_, err = r.git(ctx, "ls-files", "--error-unmatch", "--", abs)
+	return err == nil
+}
+
 // Hash is the object that a file of the working tree would be.
 func (r *Repo) Hash(ctx context.Context, path string) string {
-	s, err := r.git(ctx, "hash-object", "--end-of-options", path)
+	abs, err := filepath.Abs(path) // git runs in the root
+	if err != nil {
+		return ""
+	}
+	s, err := r.git(ctx, "hash-object", "--end-of-options", abs)
 	if err != nil || !isHash(s) {
 		return ""
 	}

@@ -87,6 +87,10 @@ func TestOpenRepo(t *testing.T) {
 	if r.Dirty(t.Context()) {
 		t.Error("baselines make the working tree dirty")
 	}
+	w.write("m/b.tflite", "new")
+	if at := filepath.Join(w.dir, "m"); !r.Tracked(t.Context(), filepath.Join(at, "a.tflite")) || r.Tracked(t.Context(), filepath.Join(at, "b.tflite")) || r.Tracked(t.Context(), filepath.Join(at, "none")) {
+		t.Error("files that git tracks")
+	}
 	w.write("m/a.tflite", "two")
 	if !r.Dirty(t.Context()) {
 		t.Error("a changed model does not")
@@ -120,6 +124,9 @@ func TestBlobs(t *testing.T) {
 		if b, err := r.Blob(ctx, commit, name); b != "" {
 			t.Errorf("%q has object %s, %v", name, b, err)
 		}
+	}
+	if b, err := r.Blob(ctx, "--name-only", "m/big.tflite"); b != "" || err == nil {
+		t.Errorf("an option is a commit: %q, %v", b, err)
 	}
 	to := filepath.Join(t.TempDir(), "x")
 	if err := r.Extract(ctx, blob, "m/ä b.onnx", to); err != nil {

@@ -21,7 +21,7 @@ var pageTemplate = template.Must(template.New("history").Parse(pageText))
 // Size of a chart in its own units; it is scaled to the width of the page.
 const (
 	chartWidth, chartHeight = 640, 180
-	edge, bottom            = 10, 24
+	edge                    = 10
 )
 
 // chart is a series as the page draws it.
@@ -54,7 +54,7 @@ func (h *History) page(w io.Writer) error {
 		Charts []chart
 		Notes  []string
 		Height int
-	}{Dir: text.Clean(h.Dir), Height: chartHeight - bottom}
+	}{Dir: text.Clean(h.Dir), Height: chartHeight}
 	for i := range h.Series {
 		data.Charts = append(data.Charts, h.Series[i].chart())
 	}
@@ -71,7 +71,7 @@ func (s *Series) chart() chart {
 		low, high = min(low, s.Points[i].Value), max(high, s.Points[i].Value)
 	}
 	c := chart{
-		Title: s.title(), Name: s.Name, Wide: chartWidth, Tall: chartHeight, Base: chartHeight - bottom,
+		Title: s.title(), Name: s.Name, Wide: chartWidth, Tall: chartHeight, Base: chartHeight - 1,
 		First: s.Points[0].Time.UTC().Format(time.DateOnly), Last: s.Points[len(s.Points)-1].Time.UTC().Format(time.DateOnly),
 		Low: gate.Amount(low, s.Unit), High: gate.Amount(high, s.Unit),
 	}
@@ -84,9 +84,9 @@ func (s *Series) chart() chart {
 	}
 	y := func(v float64) float64 {
 		if !(high > low) {
-			return (chartHeight - bottom) / 2
+			return chartHeight / 2
 		}
-		return edge + (high-v)/(high-low)*(chartHeight-bottom-2*edge)
+		return edge + (high-v)/(high-low)*(chartHeight-2*edge)
 	}
 	var path strings.Builder
 	for i := range s.Points {

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -68,8 +69,12 @@ func (p *Point) short() string {
 // line says what a change is.
 func (s *Series) line(c *Change) string {
 	out := fmt.Sprintf("%s: %s → %s", s.Points[c.At].short(), gate.Amount(c.Before, s.Unit), gate.Amount(c.After, s.Unit))
-	if c.Before != 0 {
-		out += fmt.Sprintf(" (%+.1f %%)", 100*(c.After/c.Before-1))
+	switch part := c.After/c.Before - 1; {
+	case c.Before == 0:
+	case math.Abs(part) < 0.0005:
+		out += fmt.Sprintf(" (%+.2g %%)", 100*part)
+	default:
+		out += fmt.Sprintf(" (%+.1f %%)", 100*part)
 	}
 	if c.P != nil {
 		out += fmt.Sprintf(", p = %.3f", *c.P)
