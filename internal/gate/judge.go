@@ -18,6 +18,9 @@ type Side struct {
 // NewSide takes the figures of a profile.
 func NewSide(p *profile.Profile) *Side { return &Side{p, Values(p)} }
 
+// noBase is why all figures of a job without a base are undecided.
+const noBase = "there is no base to compare with"
+
 // Judge compares the exact figures of a job by the rules that apply to it. base is nil for a model
 // that the base does not have; known says that the base could be read at all.
 func Judge(rules []Rule, base, fresh *Side, known bool) []Row {
@@ -45,7 +48,7 @@ func judge(rule *Rule, base, fresh *Side, known bool) (row Row, ok bool) {
 	case row.New == nil && row.Base == nil && rule.Target == "":
 		return row, false
 	case !known:
-		row.Verdict, row.Why = Undecided, "there is no base to compare with"
+		row.Verdict, row.Why = Undecided, noBase
 	case row.New == nil && (row.Base != nil || rule.Target != ""):
 		row.Verdict, row.Why = Undecided, "the figure is not known for this version"
 	case row.Base == nil && base != nil && rule.Figure == OutputError:

@@ -107,7 +107,7 @@ var head = []string{"figure", "base", "new", "change", "allowed", "verdict"}
 
 // baseless reports whether no figure has a base: a table would only repeat that.
 func (j *Job) baseless() bool {
-	return !slices.ContainsFunc(j.Figures, func(r Row) bool { return r.Base != nil || r.Verdict != Undecided })
+	return !slices.ContainsFunc(j.Figures, func(r Row) bool { return r.Why != noBase })
 }
 
 // split separates the exact figures that are equal from the rest.
