@@ -322,7 +322,7 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 	case blob != "":
 		return g.extracted(ctx, j, fresh, blob, b.Commit, b.String())
 	case !g.repo.Tracked(ctx, j.path):
-		// A model that git never has, such as a build output, is not new: nothing is known of its base.
+		// A model that git never has, such as a build output, is not new: git cannot show its base.
 		return g.accepted(ctx, j, fresh, "git does not track the file, so that the base is the last accepted baseline")
 	}
 	return origin{known: true, note: "the base has no such model"}

@@ -407,7 +407,10 @@ func TestImage(t *testing.T) {
 		t.Fatalf("%q: %v", out, err)
 	}
 	stack := int64(b.Stack) + handlerStack
-	if *i != (Image{text, data, bss - stack, stack, i.Compiler}) || !strings.Contains(i.Compiler, "GCC") || i.Flash() != text+data || i.RAM() != data+bss {
+	if !strings.HasPrefix(i.Compiler, "GCC: (") {
+		t.Errorf("compiler %q", i.Compiler)
+	}
+	if *i != (Image{text, data, bss - stack, stack, i.Compiler}) || i.Flash() != text+data || i.RAM() != data+bss {
 		t.Errorf("%+v, want text %d, data %d, bss %d with a stack of %d", i, text, data, bss, stack)
 	}
 	if _, err := ReadImage("board_test.go"); err == nil {
