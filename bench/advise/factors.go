@@ -33,18 +33,12 @@ func fitFactors(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *made {
-		dir, err := os.MkdirTemp("", "advise-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		more, err := stacks(dir)
-		if err != nil {
-			return err
-		}
-		files = append(files, more...)
+	more, remove, err := madeModels(stacks)
+	if err != nil {
+		return err
 	}
+	defer remove()
+	files = append(files, more...)
 	t := &advise.Table{}
 	b, err := os.ReadFile(*factors)
 	if err == nil {

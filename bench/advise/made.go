@@ -11,37 +11,108 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
+// net is a small ONNX model under construction. Nodes read its last value.
+type net struct {
+	g    *graph.Graph
+	last int
+}
+
+func newNet(t tensor.Type, shape ...int) *net {
+	n := &net{g: &graph.Graph{Name: "made"}}
+	n.last = n.value(t, nil, shape...)
+	n.g.Inputs = []int{n.last}
+	return n
+}
+
+func (n *net) value(t tensor.Type, c *tensor.Tensor, shape ...int) int {
+	id := len(n.g.Values)
+	n.g.Values = append(n.g.Values, &graph.Value{ID: id, Name: fmt.Sprintf("v%d", id), Type: t, Shape: shape, HasShape: shape != nil, Const: c, Offset: -1})
+	return id
+}
+
+func (n *net) constant(f func(i int) float64, shape ...int) int {
+	c := tensor.New(tensor.Float32, shape...)
+	tensor.Fill(c, f)
+	return n.value(tensor.Float32, c, shape...)
+}
+
+func (n *net) weights(shape ...int) int {
+	return n.constant(func(i int) float64 { return math.Sin(float64(i*i)) / 16 }, shape...)
+}
+
+func (n *net) node(op string, attrs graph.Attrs, more ...int) *net {
+	out := n.value(tensor.Float32, nil)
+	n.g.Nodes = append(n.g.Nodes, &graph.Node{
+		Index: len(n.g.Nodes), Name: fmt.Sprintf("%s_%d", op, len(n.g.Nodes)), Op: op, Version: 17,
+		Inputs: append([]int{n.last}, more...), Outputs: []int{out}, Attrs: attrs,
+	})
+	n.last = out
+	return n
+}
+
+func (n *net) write(file string) error {
+	n.g.Outputs = []int{n.last}
+	b, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{n.g}})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, b, 0o600)
+}
+
 // stacks writes models of four matrix multiplications with ReLU behind them, for factors of layers
-// that few models consist of: rows of the data and width of the matrices.
+// that few models consist of. Their names have the rows of the data and the width of the matrices.
 func stacks(dir string) (files []string, err error) {
 	for _, s := range [][2]int{{1, 256}, {1, 1024}, {16, 256}, {16, 1024}, {128, 256}, {128, 768}} {
-		g := &graph.Graph{Name: "stack"}
-		value := func(t tensor.Type, c *tensor.Tensor, shape ...int) int {
-			id := len(g.Values)
-			g.Values = append(g.Values, &graph.Value{ID: id, Name: fmt.Sprintf("v%d", id), Type: t, Shape: shape, HasShape: true, Const: c, Offset: -1})
-			return id
-		}
-		x := value(tensor.Float32, nil, s[0], s[1])
-		g.Inputs = []int{x}
+		n := newNet(tensor.Float32, s[0], s[1])
 		for range 4 {
-			w := tensor.New(tensor.Float32, s[1], s[1])
-			tensor.Fill(w, func(i int) float64 { return math.Sin(float64(i*i)) / 16 })
-			for _, n := range []*graph.Node{{Op: "MatMul", Inputs: []int{x, value(tensor.Float32, w, s[1], s[1])}}, {Op: "Relu"}} {
-				if n.Inputs == nil {
-					n.Inputs = []int{x}
-				}
-				x = value(tensor.Float32, nil, s[0], s[1])
-				n.Index, n.Version, n.Outputs, n.Name = len(g.Nodes), 17, []int{x}, fmt.Sprintf("%s_%d", n.Op, len(g.Nodes))
-				g.Nodes = append(g.Nodes, n)
-			}
-		}
-		g.Outputs = []int{x}
-		b, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17}, Graphs: []*graph.Graph{g}})
-		if err != nil {
-			return nil, err
+			n.node("MatMul", nil, n.weights(s[1], s[1])).node("Relu", nil)
 		}
 		file := filepath.Join(dir, fmt.Sprintf("matmul_%dx%d.onnx", s[0], s[1]))
-		if err := os.WriteFile(file, b, 0o600); err != nil {
+		if err := n.write(file); err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// shown writes a model for each rule that fires for few models.
+func shown(dir string) (files []string, err error) {
+	one := func(int) float64 { return 1 }
+	turn := func(perm ...int64) graph.Attrs { return graph.Attrs{"perm": perm} }
+	transposes := newNet(tensor.Float32, 1, 32, 64, 64)
+	for range 3 {
+		transposes.node("Conv", nil, transposes.weights(32, 32, 1, 1)).node("Transpose", turn(0, 2, 3, 1)).node("Sigmoid", nil).node("Transpose", turn(0, 3, 1, 2))
+	}
+	transposes.node("Relu", nil)
+	norms := newNet(tensor.Float32, 256, 64)
+	for range 4 {
+		norms.node("MatMul", nil, norms.weights(64, 64))
+		v := norms.g.Values[norms.last]
+		v.Shape, v.HasShape = []int{256, 64}, true
+		norms.node("BatchNormalization", nil, norms.constant(one, 64), norms.constant(one, 64), norms.constant(one, 64), norms.constant(one, 64))
+	}
+	const length, width = 64, 128
+	decoder := newNet(tensor.Int64, 1, length)
+	tokens := decoder.last
+	decoder.last = decoder.weights(512, width)
+	decoder.node("Gather", nil, tokens)
+	mask := decoder.constant(func(i int) float64 {
+		if i%length > i/length {
+			return -1e4
+		}
+		return 0
+	}, 1, length, length)
+	for range 3 {
+		x := decoder.last
+		k := decoder.node("Transpose", turn(0, 2, 1)).last
+		decoder.last = x
+		decoder.node("MatMul", nil, k).node("Add", nil, mask).node("Softmax", nil).node("MatMul", nil, x).node("MatMul", nil, decoder.weights(width, 4*width)).node("Relu", nil).node("MatMul", nil, decoder.weights(4*width, width))
+	}
+	decoder.node("MatMul", nil, decoder.weights(width, 512))
+	for name, n := range map[string]*net{"made_transposes.onnx": transposes, "made_batch_norm.onnx": norms, "made_decoder.onnx": decoder} {
+		file := filepath.Join(dir, name)
+		if err := n.write(file); err != nil {
 			return nil, err
 		}
 		files = append(files, file)

@@ -38,7 +38,7 @@ var (
 	factors = flag.String("factors", "", "file of factors to fit and write")
 	kept    = flag.String("rows", "", "file with the measurements behind the factors; those of earlier calls count, too")
 	rules   = flag.String("rules", "", "rules to measure for -factors, with commas (default all)")
-	made    = flag.Bool("made", false, "with -factors: also measure stacks of matrix multiplications")
+	made    = flag.Bool("made", false, "also measure models that are made here: for -factors stacks of matrix multiplications, else a model for each rule that fires for few")
 	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
 )
 
@@ -105,11 +105,30 @@ type outcome struct {
 	Error   string         `json:"error,omitempty"`
 }
 
+// madeModels writes models with a function, if -made asks for them.
+func madeModels(write func(dir string) ([]string, error)) (files []string, remove func(), err error) {
+	if !*made {
+		return nil, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "advise-")
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err = write(dir)
+	return files, func() { _ = os.RemoveAll(dir) }, err
+}
+
 func check(ctx context.Context, args []string) error {
 	files, err := models(args)
 	if err != nil {
 		return err
 	}
+	more, remove, err := madeModels(shown)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	files = append(files, more...)
 	fmt.Printf("%-40s %10s  %-14s %-24s %-24s %s\n", "model", "latency", "rule", "promised (band)", "measured (interval)", "verdict")
 	var all []outcome
 	verdicts := map[advise.Verdict]int{}

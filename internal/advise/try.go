@@ -111,7 +111,7 @@ func (a *Advice) measured(ctx context.Context, f *Facts, v *Variant, measure Mea
 		return nil, err
 	}
 	if len(res.Comparisons) == 0 {
-		return nil, fmt.Errorf("nothing was measured in %s", budget)
+		return nil, fmt.Errorf("%s are too short to measure it: use a larger --budget", budget)
 	}
 	c := &res.Comparisons[0]
 	t := &Tried{

@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/internal/advise"
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/gate"
 	"github.com/opmeter/opmeter/internal/gate/history"
@@ -167,12 +168,13 @@ func newRoot(a *app) *cobra.Command {
 // complete tells shells what flags and arguments may be.
 func complete(root *cobra.Command) {
 	words := map[string][]string{
-		"cold": {string(profile.ColdCaches), string(profile.ColdStart)}, "by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"},
+		"cold": {string(profile.ColdCaches), string(profile.ColdStart)}, "by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"}, "only": codes(),
 	}
 	files := map[string][]string{
 		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
 		"ab":     {"tflite", "onnx", "zip", "yaml"},
 		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "gate": {"tflite", "onnx", "zip", "yaml"}, "build": {"yaml", "yml"},
+		"advise": {"tflite", "onnx", "zip", "yaml", "opmeter"},
 	}
 	for _, c := range root.Commands() {
 		for flag, list := range words {
@@ -180,6 +182,8 @@ func complete(root *cobra.Command) {
 		}
 		if c.Name() == "ops" || c.Name() == "devices" {
 			completeFlag(c, "format", []string{"table", "json"})
+		} else if c.Name() == "advise" {
+			completeFlag(c, "format", advise.Formats)
 		} else if c.Name() == "engines" {
 			completeFlag(c, "format", engineFormats)
 		} else if c.Name() == "gate" {
