@@ -62,7 +62,7 @@ func (n *net) write(file string) error {
 // stacks writes models of four matrix multiplications with ReLU behind them, for factors of layers
 // that few models consist of. Their names have the rows of the data and the width of the matrices.
 func stacks(dir string) (files []string, err error) {
-	for _, s := range [][2]int{{1, 256}, {1, 1024}, {16, 256}, {16, 1024}, {128, 256}, {128, 768}} {
+	for _, s := range [][2]int{{1, 256}, {1, 1024}, {16, 256}, {16, 1024}, {256, 64}, {64, 96}, {128, 256}, {128, 768}} {
 		n := newNet(tensor.Float32, s[0], s[1])
 		for range 4 {
 			n.node("MatMul", nil, n.weights(s[1], s[1])).node("Relu", nil)
@@ -97,17 +97,11 @@ func shown(dir string) (files []string, err error) {
 	tokens := decoder.last
 	decoder.last = decoder.weights(512, width)
 	decoder.node("Gather", nil, tokens)
-	mask := decoder.constant(func(i int) float64 {
-		if i%length > i/length {
-			return -1e4
-		}
-		return 0
-	}, 1, length, length)
 	for range 3 {
 		x := decoder.last
 		k := decoder.node("Transpose", turn(0, 2, 1)).last
 		decoder.last = x
-		decoder.node("MatMul", nil, k).node("Add", nil, mask).node("Softmax", nil).node("MatMul", nil, x).node("MatMul", nil, decoder.weights(width, 4*width)).node("Relu", nil).node("MatMul", nil, decoder.weights(4*width, width))
+		decoder.node("MatMul", nil, k).node("Trilu", graph.Attrs{"upper": int64(0)}).node("Softmax", nil).node("MatMul", nil, x).node("MatMul", nil, decoder.weights(width, 4*width)).node("Relu", nil).node("MatMul", nil, decoder.weights(4*width, width))
 	}
 	decoder.node("MatMul", nil, decoder.weights(width, 512))
 	for name, n := range map[string]*net{"made_transposes.onnx": transposes, "made_batch_norm.onnx": norms, "made_decoder.onnx": decoder} {

@@ -568,6 +568,55 @@ func TestWithoutModel(t *testing.T) {
 	}
 }
 
+// Layers that a kernel for sparse weights computes stay as they are: int8 would lose that.
+func TestSparseStays(t *testing.T) {
+	t.Parallel()
+	data := newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).dense(64, 64).model(t)
+	for _, sparse := range []bool{false, true} {
+		f := onHost(t, data, run{change: func(p *profile.Profile) {
+			if sparse {
+				p.Layers[0].Kernel = "sparse/avx512"
+			}
+		}})
+		r := advise.About(f, "int8-static")
+		if len(r.Advice) != 1 {
+			t.Fatalf("%+v", r)
+		}
+		v, err := r.Advice[0].Change(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := v.Model.Main()
+		floats := 0 // weights that are still float32
+		for _, n := range g.Nodes {
+			if n.Op == "MatMul" && g.Values[n.Inputs[1]].Const != nil && g.Values[n.Inputs[1]].Const.Type == tensor.Float32 {
+				floats++
+			}
+		}
+		if want := map[bool]int{false: 0, true: 1}[sparse]; floats != want || len(r.Advice[0].Layers) != 2-want {
+			t.Errorf("sparse %v: %d float layers, want %d; advice on %v", sparse, floats, want, r.Advice[0].Layers)
+		}
+	}
+}
+
+// A batch is advised only where the outputs follow it.
+func TestFixedBatch(t *testing.T) {
+	t.Parallel()
+	b := newBuilder().input(tensor.Float32, 1, 64)
+	shape := b.value("shape", tensor.Int64, 2)
+	b.g.Values[shape].Const = tensor.From(tensor.Int64, []int{2}, []int64{1, -1})
+	b.node("Reshape", nil, shape).node("Softmax", nil)
+	f := onHost(t, b.model(t), run{change: func(p *profile.Profile) {
+		for i := range p.Layers {
+			p.Layers[i].Roof = &profile.Roof{Bound: profile.BoundOverhead}
+		}
+	}})
+	r := advise.About(f, "batch")
+	if len(r.Advice) != 0 || r.Silent[0].Reason != "the model has a fixed batch" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A factor of another instruction set says nothing about this one.
 func TestUnmeasuredSet(t *testing.T) {
 	t.Parallel()
