@@ -183,5 +183,5 @@ func machine(p *profile.Profile) string {
 	if p.Host.CPUs != nil {
 		cpus = *p.Host.CPUs
 	}
-	return fmt.Sprintf("%s, %d processors", p.Host.CPUModel, cpus)
+	return fmt.Sprintf("%s with %d processors", p.Host.CPUModel, cpus)
 }

@@ -639,7 +639,7 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := b.String()
-		for _, want := range []string{"int8-static", "80 % of the time", "2 models on a test", "opmeter advise", "transposes"} {
+		for _, want := range []string{"int8-static", "80 % of the time", "2 models with test kernels on a test", "opmeter advise", "transposes"} {
 			if !strings.Contains(strings.Join(strings.Fields(s), " "), want) {
 				t.Errorf("%s lacks %q:\n%s", format, want, s)
 			}

@@ -95,7 +95,7 @@ func (f *Factor) Expected(w *Work) float64 {
 
 // basis says where a factor was measured.
 func (t *Table) basis(f *Factor) string {
-	return fmt.Sprintf("%d models on %s with %s kernels, %s", len(f.Models), t.Machine, f.Set, t.Date)
+	return fmt.Sprintf("%d models with %s kernels on %s, %s", len(f.Models), f.Set, t.Machine, t.Date)
 }
 
 // WorkOf sums the shares of the layers by class; class returns "" for layers that stay.
