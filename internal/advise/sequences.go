@@ -83,10 +83,10 @@ func (f *Facts) cache() ([]*Advice, string) {
 		}
 	}
 	least := 1 / float64(length)
-	if rate := f.Profile.Target.PeakBytesPerSecond; rate != nil && *rate > 0 {
-		least = max(least, read/(*rate)/now)
+	if rate := readRate(&f.Profile.Target, read); rate > 0 {
+		least = max(least, read/rate/now)
 	}
-	gain, ok := promise(now, least, least/2, 2*least, FromProfile, "a step reads all weights once at the measured rate of memory, or does its part of the arithmetic; a factor of two either way")
+	gain, ok := promise(now, least, least/2, 2*least, FromProfile, "a step reads all weights once at the measured rate of the cache or memory that holds them, or does its part of the arithmetic; a factor of two either way")
 	if !ok {
 		return nil, fmt.Sprintf("reading the weights takes %s of the time: a step would take as long", percent(least))
 	}
@@ -96,6 +96,19 @@ func (f *Facts) cache() ([]*Advice, string) {
 		Figures: []Figure{{"tokens", float64(length), ""}, {"weights that a step reads", read, "B"}}, Gain: gain,
 		Try: f.render("opmeter profile MODEL " + shape),
 	}}, ""
+}
+
+// readRate is the rate of the first level of memory that holds a number of bytes, 0 if unknown.
+func readRate(t *profile.Target, bytes float64) float64 {
+	for i := range t.Levels {
+		if l := &t.Levels[i]; l.Bytes == nil || bytes <= float64(*l.Bytes) {
+			return l.BytesPerSecond
+		}
+	}
+	if t.PeakBytesPerSecond != nil {
+		return *t.PeakBytesPerSecond
+	}
+	return 0
 }
 
 // changeTokens runs the model on one token. That is a step with a cache, without reading the cache.

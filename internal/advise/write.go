@@ -81,7 +81,11 @@ func (r *Result) where() string {
 // Answer is the first line.
 func (r *Result) Answer() string {
 	if len(r.Advice) == 0 {
-		return fmt.Sprintf("No advice for %s: none of the %s that apply here promises a gain.", r.where(), plural(len(r.Silent), "rule"))
+		what := fmt.Sprintf("none of the %d rules that apply here promises a gain", len(r.Silent))
+		if len(r.Silent) < 2 {
+			what = "no rule that applies here promises a gain"
+		}
+		return fmt.Sprintf("No advice for %s: %s.", r.where(), what)
 	}
 	a := r.Advice[0]
 	return fmt.Sprintf("%s: %s. Expected: %s.", r.where(), lowerFirst(a.Title), a.Promise())
