@@ -173,6 +173,8 @@ func urgency(a *Advice) int {
 		return 0
 	case a.Gain.Quantity == latency:
 		return 1
+	case a.Gain.Quantity == firstRun: // once, however much it is
+		return 3
 	}
 	return 2
 }

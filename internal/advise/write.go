@@ -31,7 +31,11 @@ func change(ratio float64) string {
 	if ratio > 1 {
 		return fmt.Sprintf("+%.0f %%", 100*(ratio-1))
 	}
-	return fmt.Sprintf("−%.0f %%", 100*(1-ratio))
+	decimals := 0
+	if ratio < 0.01 { // −100 % would leave nothing
+		decimals = 2
+	}
+	return fmt.Sprintf("−%.*f %%", decimals, 100*(1-ratio))
 }
 
 // Promise is the expected gain in words: "latency −62 % (−55 to −70 %), 1.00 ms to about 380 µs".
