@@ -254,8 +254,8 @@ func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64, up bool) {
 	}
 }
 
-// follows reports whether operands come from partners of each other, or the inputs of the graph, but
-// for those that are computed from constants.
+// follows reports whether operands come from partners of each other, or the inputs of the graph.
+// Those that are computed from constants do not count.
 func (x *aligner) follows(ins, with []int) bool {
 	data := false
 	for _, m := range ins {
