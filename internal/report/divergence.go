@@ -180,7 +180,9 @@ func DivergenceAnswer(r *divergence.Report) []string {
 
 // explanation is what explains small errors: rounding, or the quantisation of one of the models.
 func explanation(r *divergence.Report) string {
-	if slices.ContainsFunc(r.Rows, func(row divergence.Row) bool { return row.Kind == align.Quantised && row.Own != nil && row.Own.Steps != nil }) {
+	if slices.ContainsFunc(r.Rows, func(row divergence.Row) bool {
+		return row.Kind == align.Quantised && row.Own != nil && row.Own.Steps != nil
+	}) {
 		return "quantisation explains"
 	}
 	return "rounding"
