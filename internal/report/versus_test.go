@@ -167,7 +167,8 @@ func TestVersusFiles(t *testing.T) {
 		switch ending {
 		case ".csv":
 			rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-			if err != nil || len(rows) != 1+2*3+2*3+3+2*3 { // groups, what is in no layer, totals, latency, waterfalls
+			// Groups, what is in no layer, totals, latency, waterfalls.
+			if err != nil || len(rows) != 1+2*3+2*3+3+2*3 {
 				t.Fatalf("%d rows, %v", len(rows), err)
 			}
 			if got, want := strings.Join(rows[3], ","), "operators,0,Conv,a/rather/long/name/of/an/operator/of/the/network,1,exact,engine 2,0.003,0.00297,"; !strings.HasPrefix(got, want) {

@@ -1,4 +1,4 @@
-// Package lazyregexp compiles regular expressions when they are used first: a program that reads one
+// Package lazyregexp compiles regular expressions at their first use: a program that reads one
 // format does not wait for the expressions of all others.
 package lazyregexp
 

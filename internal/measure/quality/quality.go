@@ -29,7 +29,8 @@ const (
 
 	fairInterval, badInterval = Comparable, Unknown // half-width of the 95 % interval
 	fairChange                = 0.05
-	fairSpread, badSpread     = 0.1, .5 // scaled median absolute deviation; a tail leaves the median as it is
+	// Of the scaled median absolute deviation: a tail leaves the median as it is.
+	fairSpread, badSpread = 0.1, .5
 )
 
 // Doubts collects the reasons for a verdict.
