@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,9 +52,10 @@ func fitFactors(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	on := "" // the machine
 	for _, path := range files {
 		err := with(ctx, path, func(f *advise.Facts) error {
-			t.Machine = machine(f.Profile)
+			on = machine(f.Profile)
 			rows = append(rows, measureAll(ctx, f)...)
 			return writeRows(rows)
 		})
@@ -64,8 +66,8 @@ func fitFactors(ctx context.Context, args []string) error {
 	if err := writeRows(rows); err != nil {
 		return err
 	}
-	t.Date = time.Now().UTC().Format(time.DateOnly)
 	for _, f := range fit(rows) {
+		f.Machine, f.Date = on, time.Now().UTC().Format(time.DateOnly)
 		t.Factors = slices.DeleteFunc(t.Factors, func(o advise.Factor) bool { return o.Rule == f.Rule && o.Set == f.Set && o.Format == f.Format })
 		t.Factors = append(t.Factors, f)
 	}
@@ -213,11 +215,18 @@ func withResidual(rows []row) advise.Factor {
 		residuals[i] = rows[i].Ratio / others.Expected(&rows[i].Work)
 	}
 	slices.Sort(residuals)
-	f.Residual = [2]float64{min(1, stats.Quantile(residuals, 0.05)), max(1, stats.Quantile(residuals, 0.95))}
+	f.Residual = [2]float64{min(1, short(stats.Quantile(residuals, 0.05))), max(1, short(stats.Quantile(residuals, 0.95)))}
 	for c, v := range f.Terms {
-		f.Terms[c] = math.Round(1000*v) / 1000
+		f.Terms[c] = short(v)
 	}
+	f.PerOutputS, f.PerLayerS = short(f.PerOutputS), short(f.PerLayerS)
 	return f
+}
+
+// short rounds to three digits: the measurements have no more.
+func short(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	return v
 }
 
 // try sets a value a step smaller or larger where that fits better.
@@ -232,9 +241,16 @@ func try(rows []row, f *advise.Factor, step float64, set func(float64), v float6
 	set(at)
 }
 
+// unproven is the weight of the distance of a term from 1, beside models with a weight of 1 each.
+const unproven = 0.1
+
 func misfit(rows []row, f *advise.Factor) (sum float64) {
 	for i := range rows {
 		sum += min(1, math.Abs(math.Log(rows[i].Ratio/f.Expected(&rows[i].Work))))
+	}
+	// A class that hardly any model has is free otherwise: it must not promise anything then.
+	for _, v := range f.Terms {
+		sum += unproven * math.Abs(math.Log(v))
 	}
 	return sum
 }

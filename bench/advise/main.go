@@ -39,6 +39,7 @@ var (
 	kept    = flag.String("rows", "", "file with the measurements behind the factors; those of earlier calls count, too")
 	rules   = flag.String("rules", "", "rules to measure for -factors, with commas (default all)")
 	made    = flag.Bool("made", false, "also measure models that are made here: for -factors stacks of matrix multiplications, else a model for each rule that fires for few")
+	where   = flag.String("machine", "", "name of the machine in the factors, with its load (default the processor)")
 	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
 )
 
@@ -176,6 +177,9 @@ func check(ctx context.Context, args []string) error {
 
 // machine names the processor of a profile.
 func machine(p *profile.Profile) string {
+	if *where != "" {
+		return *where
+	}
 	if p.Host == nil {
 		return "an unknown processor"
 	}

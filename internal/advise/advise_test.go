@@ -94,10 +94,10 @@ type run struct {
 const set = "test"
 
 // table has factors that are easy to compute with.
-var table = &advise.Table{Machine: "a test", Date: "2026-11-29", Factors: []advise.Factor{
-	{Rule: "int8-static", Set: set, Format: "onnx", Terms: map[string]float64{"dense": 0.25, "conv": 0.5}, PerLayerS: 1e-5, Residual: [2]float64{0.8, 1.25}, Models: []string{"a", "b"}},
-	{Rule: "int8-dynamic", Set: set, Format: "onnx", Terms: map[string]float64{"dense": 0.5}, Residual: [2]float64{0.9, 1.1}, Models: []string{"a"}},
-	{Rule: "batch", Set: set, Format: "onnx", Terms: map[string]float64{"weights": 0.2, "overhead": 0.3, "compute": 1}, Residual: [2]float64{0.9, 1.1}, Models: []string{"a"}},
+var table = &advise.Table{Factors: []advise.Factor{
+	{Rule: "int8-static", Set: set, Format: "onnx", Terms: map[string]float64{"dense": 0.25, "conv": 0.5}, PerLayerS: 1e-5, Residual: [2]float64{0.8, 1.25}, Models: []string{"a", "b"}, Machine: "a test", Date: "2026-11-29"},
+	{Rule: "int8-dynamic", Set: set, Format: "onnx", Terms: map[string]float64{"dense": 0.5}, Residual: [2]float64{0.9, 1.1}, Models: []string{"a"}, Machine: "a test", Date: "2026-11-29"},
+	{Rule: "batch", Set: set, Format: "onnx", Terms: map[string]float64{"weights": 0.2, "overhead": 0.3, "compute": 1}, Residual: [2]float64{0.9, 1.1}, Models: []string{"a"}, Machine: "a test", Date: "2026-11-29"},
 }}
 
 // onHost makes what rules know of a model that took some times here.
@@ -675,7 +675,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	for _, f := range advise.Factors.Factors {
-		if !seen[f.Rule] || len(f.Models) < 4 || !(f.Residual[0] > 0) || f.Residual[0] > 1 || f.Residual[1] < 1 {
+		if !seen[f.Rule] || len(f.Models) < 4 || f.Machine == "" || f.Date == "" || !(f.Residual[0] > 0) || f.Residual[0] > 1 || f.Residual[1] < 1 {
 			t.Errorf("factor %+v", f)
 		}
 	}

@@ -26,14 +26,15 @@ type Factor struct {
 	// Residual has the smallest and the largest of measured by expected times of the models, one
 	// in twenty left out at each end.
 	Residual [2]float64 `json:"residual"`
+	// Machine and Date say where and when it was measured.
+	Machine string `json:"machine"`
+	Date    string `json:"date"`
 	// Models are the models that it was fitted to.
 	Models []string `json:"models"`
 }
 
-// Table is the factors of one machine.
+// Table is a set of factors.
 type Table struct {
-	Machine string   `json:"machine"`
-	Date    string   `json:"date"`
 	Factors []Factor `json:"factors"`
 }
 
@@ -94,8 +95,8 @@ func (f *Factor) Expected(w *Work) float64 {
 }
 
 // basis says where a factor was measured.
-func (t *Table) basis(f *Factor) string {
-	return fmt.Sprintf("%d models with %s kernels on %s, %s", len(f.Models), f.Set, t.Machine, t.Date)
+func (f *Factor) basis() string {
+	return fmt.Sprintf("%d models with %s kernels on %s, %s", len(f.Models), f.Set, f.Machine, f.Date)
 }
 
 // WorkOf sums the shares of the layers by class; class returns "" for layers that stay.

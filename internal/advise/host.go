@@ -38,7 +38,7 @@ func (f *Facts) byFactor(rule string, reason func(w *Work) string) ([]*Advice, s
 		return nil, "no layer is of a kind that would change"
 	}
 	ratio := factor.Expected(&w)
-	g, ok := promise(now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, f.Factors.basis(factor))
+	g, ok := promise(now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, factor.basis())
 	if !ok {
 		return nil, fmt.Sprintf("%s (expected %.2f times the time)", small, ratio)
 	}

@@ -127,15 +127,15 @@ the pessimistic end of the expected gain saves 2 % or more.
 		fmt.Fprintf(b, "| %s | %s | %s |\n", code(r.Code), code(r.Command), text.TableCell(r.Caveat))
 	}
 	t := advise.Factors
-	fmt.Fprintf(b, "\n## Factors\n\nMeasured on %s,\n%s.\n\nThe time of a changed layer is its time before, times the factor of its class. Fixed costs for each\nchanged layer and each element of its output come on top. \"Error\" has the range of measured by\nexpected times, of models that were left out of the fit: 90 %% of them. Rules stay silent for\ninstruction sets without factors.\n", t.Machine, t.Date)
-	b.WriteString("\n| rule | instruction set | format | factors by class | for each layer | for each output | error | models |\n| --- | --- | --- | --- | ---: | ---: | --- | ---: |\n")
+	b.WriteString("\n## Factors\n\nThe time of a changed layer is its time before, times the factor of its class. Fixed costs for each\nchanged layer and each element of its output come on top. \"Error\" has the range of measured by\nexpected times, of models that were left out of the fit: 90 % of them. Rules stay silent for\ninstruction sets without factors.\n")
+	b.WriteString("\n| rule | instruction set | format | factors by class | for each layer | for each output | error | models | measured |\n| --- | --- | --- | --- | ---: | ---: | --- | ---: | --- |\n")
 	for i := range t.Factors {
 		f := &t.Factors[i]
 		var terms []string
 		for _, class := range slices.Sorted(maps.Keys(f.Terms)) {
 			terms = append(terms, class+" "+strconv.FormatFloat(f.Terms[class], 'g', 3, 64))
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %.2f to %.2f | %d |\n", code(f.Rule), f.Set, cmp.Or(f.Format, "all"), strings.Join(terms, ", "), seconds(f.PerLayerS), seconds(f.PerOutputS), f.Residual[0], f.Residual[1], len(f.Models))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %.2f to %.2f | %d | %s, on %s |\n", code(f.Rule), f.Set, cmp.Or(f.Format, "all"), strings.Join(terms, ", "), seconds(f.PerLayerS), seconds(f.PerOutputS), f.Residual[0], f.Residual[1], len(f.Models), f.Date, text.TableCell(f.Machine))
 	}
 	return nil
 }
