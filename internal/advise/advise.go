@@ -187,6 +187,7 @@ const (
 	firstRun = "first_inference_s"
 	flash    = "flash_bytes"
 	ram      = "ram_bytes"
+	missing  = "unsupported_layers"
 )
 
 // least is the smallest saving that an advice promises at the pessimistic end of its band. A

@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -187,8 +188,8 @@ func (f *Facts) fits(code string) ([]*Advice, string) {
 	return f.otherTarget(x, figures)
 }
 
-// otherTarget names the fastest target that holds the model.
-func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, string) {
+// fitting are the estimates of the targets that run the model, fastest first, or why there are none.
+func (f *Facts) fitting() (fit []*profile.Profile, why string) {
 	if f.Fits == nil {
 		return nil, "no other target is known"
 	}
@@ -198,7 +199,16 @@ func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, st
 	}
 	fit = slices.DeleteFunc(fit, func(p *profile.Profile) bool { return p.Totals.Latency == nil })
 	if len(fit) == 0 {
-		return nil, "no target holds the model: " + x.Text
+		return nil, "no target runs the model"
+	}
+	return fit, ""
+}
+
+// otherTarget names the fastest target that holds the model.
+func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, string) {
+	fit, why := f.fitting()
+	if why != "" {
+		return nil, why + ": " + x.Text
 	}
 	now, ok := f.timed()
 	best := fit[0]
@@ -213,5 +223,93 @@ func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, st
 		Figures: append(figures, Figure{"latency on " + best.Target.ID, then, "s"}),
 		Gain:    Gain{Quantity: latency, Before: now, Ratio: then / now, Band: [2]float64{low / to, high / from}, Source: FromEstimate, Basis: "estimates of both chips; the gain is that the model runs"},
 		Try:     f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)), apart: true,
+	}}, ""
+}
+
+// unsupported advises a target whose runtime has all operators of the model.
+func (f *Facts) unsupported() ([]*Advice, string) {
+	var layers []int
+	for i := range f.Profile.Layers {
+		if f.Profile.Layers[i].State == profile.Unsupported {
+			layers = append(layers, i)
+		}
+	}
+	if len(layers) == 0 {
+		return nil, "the runtime of the target has all operators"
+	}
+	fit, why := f.fitting()
+	if why != "" {
+		return nil, why
+	}
+	first := &f.Profile.Layers[layers[0]]
+	reason := fmt.Sprintf("%s cannot run, the first is #%d %s", plural(len(layers), "layer"), layers[0], first.Op)
+	if c := first.Cause; c != nil && c.Text != "" {
+		reason += " (" + c.Text + ")"
+	}
+	best := fit[0]
+	then, _ := best.Totals.Latency.Best()
+	return []*Advice{{
+		Reason:  fmt.Sprintf("%s. %s runs all of them and takes %s; %s do.", reason, best.Target.ID, duration(then), plural(len(fit), "target")),
+		Figures: []Figure{{"layers that cannot run", float64(len(layers)), ""}, {"latency on " + best.Target.ID, then, "s"}},
+		Layers:  indices(layers),
+		Gain:    Gain{Before: float64(len(layers)), Source: FromEstimate, Basis: "operators of the runtimes of both targets; the gain is that the model runs"},
+		Try:     f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)), apart: true,
+	}}, ""
+}
+
+// moved is the number of bytes that a layer reads and writes, 0 if unknown.
+func moved(l *profile.Layer) float64 {
+	if l.BytesRead == nil || l.BytesWritten == nil {
+		return 0
+	}
+	return float64(*l.BytesRead) + float64(*l.BytesWritten)
+}
+
+// onProcessor advises to change operators so that the accelerator takes them. What is left to the
+// processor for its element type belongs to the rule for int8.
+func (f *Facts) onProcessor() ([]*Advice, string) {
+	now, ok := f.timed()
+	if !ok {
+		return nil, noTimes
+	}
+	var layers []int
+	var sum, share float64 // bytes and part of the time of the layers that the accelerator runs
+	slowest, then := 0.0, 0.0
+	for i := range f.Profile.Layers {
+		l := &f.Profile.Layers[i]
+		if l.State != profile.Ran || l.Placement == nil || l.Share == nil || moved(l) == 0 {
+			continue
+		}
+		switch c := l.Placement.Cause; {
+		case l.Placement.On != profile.CPU:
+			sum, share = sum+moved(l), share+*l.Share
+			slowest = max(slowest, *l.Share/moved(l))
+		case c == profile.ByOperator || c == profile.ByLimit:
+			layers = append(layers, i)
+		}
+	}
+	if len(layers) == 0 || sum == 0 {
+		return nil, "the target has no accelerator, or it leaves no operator to the processor"
+	}
+	part, _, _ := f.share(layers)
+	worst := 0.0
+	for _, i := range layers {
+		bytes := moved(&f.Profile.Layers[i])
+		then, worst = then+min(bytes*share/sum, part), worst+bytes*slowest
+	}
+	g, ok := promise(now, 1-part+then, 1-part, 1-part+worst, FromProfile, "time for each byte of the layers that the accelerator runs: their mean, and that of the slowest")
+	if !ok {
+		return nil, fmt.Sprintf("the operators that the accelerator leaves to the processor take %s of the time, too little to promise a gain", percent(part))
+	}
+	slices.SortFunc(layers, func(a, b int) int { return cmp.Compare(*f.Profile.Layers[b].Share, *f.Profile.Layers[a].Share) })
+	first := &f.Profile.Layers[layers[0]]
+	reason := fmt.Sprintf("The accelerator leaves %s to the processor, which take %s of the time. The slowest is #%d %s with %s", plural(len(layers), "layer"), percent(part), layers[0], first.Op, percent(*first.Share))
+	if first.Placement.Text != "" {
+		reason += ": " + first.Placement.Text
+	}
+	return []*Advice{{
+		Reason:  strings.TrimSuffix(reason, ".") + ".",
+		Figures: []Figure{{"share of the time", part, "1"}, {"layers", float64(len(layers)), ""}},
+		Layers:  indices(layers), Gain: g,
 	}}, ""
 }

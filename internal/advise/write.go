@@ -3,6 +3,7 @@ package advise
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
@@ -16,12 +17,16 @@ var Formats = []string{"table", "markdown", "json"}
 // quantityNames are the names of the figures that become smaller.
 var quantityNames = map[string]string{
 	latency: "latency", item: "time per item", firstRun: "first inference", token: "time per new token", flash: "flash", ram: "RAM",
+	missing: "layers that cannot run",
 }
 
 // show formats a figure of a quantity.
 func show(quantity string, v float64) string {
 	if quantity == flash || quantity == ram {
 		return report.Bytes(int64(v))
+	}
+	if quantity == missing {
+		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return report.Duration(v)
 }
@@ -32,7 +37,7 @@ func change(ratio float64) string {
 		return fmt.Sprintf("+%.0f %%", 100*(ratio-1))
 	}
 	decimals := 0
-	if ratio < 0.01 { // −100 % would leave nothing
+	if ratio > 0 && ratio < 0.01 { // −100 % would leave nothing
 		decimals = 2
 	}
 	return fmt.Sprintf("−%.*f %%", decimals, 100*(1-ratio))
@@ -46,7 +51,7 @@ func (a *Advice) Promise() string {
 		band = fmt.Sprintf(" (%s to %s)", strings.TrimSuffix(change(g.Band[1]), " %"), change(g.Band[0]))
 	}
 	about := " to about "
-	if g.Source == FromFormat {
+	if g.Source == FromFormat || g.Quantity == missing {
 		about = " to "
 	}
 	return fmt.Sprintf("%s %s%s, %s%s%s", quantityNames[g.Quantity], change(g.Ratio), band, show(g.Quantity, g.Before), about, show(g.Quantity, g.Before*g.Ratio))

@@ -1,0 +1,199 @@
+package advise_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/advise"
+	"github.com/opmeter/opmeter/internal/measure/ab"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// half stores all values of a model as float16.
+func (b *builder) half() *builder {
+	for _, v := range b.g.Values {
+		if v.Type != tensor.Float32 {
+			continue
+		}
+		if v.Type = tensor.Float16; v.Const != nil {
+			c := tensor.New(tensor.Float16, v.Const.Shape...)
+			tensor.WriteFloat32(c, 0, tensor.Of[float32](v.Const))
+			v.Const = c
+		}
+	}
+	return b
+}
+
+// zeros is a dense layer of which one weight in every few is not zero.
+func (b *builder) zeros(in, out, every int) *builder {
+	return b.node("MatMul", nil, b.constant(func(i int) float64 {
+		if i%every != 0 {
+			return 0
+		}
+		return 1 + float64(i)/1e4
+	}, in, out))
+}
+
+// What a changed model saves is measured in a short run: its interval is the band. The model is
+// measured only where the figures of the profile speak for it.
+func TestProbed(t *testing.T) {
+	t.Parallel()
+	net := func() *builder { return newBuilder().input(tensor.Float32, 4, 64) }
+	wide := func(n int) *builder { return net().dense(64, n).node("Relu", nil).dense(n, 16) }
+	kernels := func(set, kernel string) func(p *profile.Profile) {
+		return func(p *profile.Profile) {
+			p.Settings.KernelSet = set
+			for i := range p.Layers {
+				p.Layers[i].Kernel = kernel
+			}
+		}
+	}
+	silent := [2]float64{}
+	for _, c := range []struct {
+		name, rule string
+		model      *builder
+		change     func(p *profile.Profile)
+		measured   [2]float64 // by the short run; zero where there must be none
+		fires      bool
+		figure     float64 // the first one
+	}{
+		{"one more than two tiles", "channels", wide(33), kernels("avx512", ""), [2]float64{0.7, 0.8}, true, 1},
+		{"one more than four tiles", "channels", wide(33), kernels("avx2", ""), [2]float64{0.7, 0.8}, true, 1},
+		{"saves no more than any filter", "channels", wide(33), kernels("avx512", ""), [2]float64{0.9, 0.96}, false, 0},
+		{"full tiles", "channels", wide(48), kernels("avx512", ""), silent, false, 0},
+		{"full tiles of half the size", "channels", wide(40), kernels("avx2", ""), silent, false, 0},
+		{"too many to lose", "channels", wide(24), kernels("avx512", ""), silent, false, 0},
+		{"an output of the model", "channels", net().dense(64, 33), kernels("avx512", ""), silent, false, 0},
+		{"tiles of unknown size", "channels", wide(33), kernels("sve9", ""), silent, false, 0},
+		{"half of the weights are zero", "sparse", net().zeros(64, 64, 2), kernels("avx2", "packed/avx2"), [2]float64{0.4, 0.5}, true, 0.5},
+		{"not faster with more zeros", "sparse", net().zeros(64, 64, 2), kernels("avx2", "packed/avx2"), [2]float64{0.97, 1.1}, false, 0},
+		{"a sparse kernel runs", "sparse", net().zeros(64, 64, 2), kernels("avx2", "sparse/avx2"), silent, false, 0},
+		{"no zeros", "sparse", net().dense(64, 64), kernels("avx2", "packed/avx2"), silent, false, 0},
+		{"float16", "float16", net().dense(64, 64).node("Softmax", nil).half(), nil, [2]float64{0.5, 0.6}, true, 1},
+		{"float16 costs nothing", "float16", net().dense(64, 64).node("Softmax", nil).half(), nil, [2]float64{0.9, 1.2}, false, 0},
+		{"float32", "float16", net().dense(64, 64), nil, silent, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := onHost(t, c.model.model(t), run{change: c.change})
+			probed := 0
+			f.Probe = func(v *advise.Variant) (*advise.Measured, error) {
+				if probed++; v.Model == nil || v.Model == f.Model {
+					t.Error("no changed model was measured")
+				}
+				return &ab.Result{Comparisons: []ab.Comparison{{B: 1, Ratio: (c.measured[0] + c.measured[1]) / 2, Low: c.measured[0], High: c.measured[1], Blocks: 30}}}, nil
+			}
+			a := of(t, f, c.rule)
+			if want := c.measured != silent; (probed > 0) != want {
+				t.Errorf("measured %d times, want a measurement: %v", probed, want)
+			}
+			if (a != nil) != c.fires {
+				t.Fatalf("advice %+v, want some: %v", a, c.fires)
+			}
+			if a == nil {
+				return
+			}
+			if a.Gain.Band != c.measured || a.Gain.Source != advise.FromProbe || !near(a.Figures[0].Value, c.figure) || len(a.Layers) == 0 {
+				t.Errorf("%+v", a)
+			}
+			if v, err := a.Change(t.Context(), f); err != nil || v.Model == nil {
+				t.Errorf("nothing to try: %v", err)
+			}
+		})
+	}
+}
+
+// The changed models are those that the advice speaks of.
+func TestProbedChanges(t *testing.T) {
+	t.Parallel()
+	changed := func(rule string, b *builder, set string) []*tensor.Tensor {
+		t.Helper()
+		f := onHost(t, b.model(t), run{change: func(p *profile.Profile) { p.Settings.KernelSet = set }})
+		v, err := advise.RuleOf(rule).Change(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []*tensor.Tensor
+		for _, x := range v.Model.Main().Values {
+			if x.Type == tensor.Float16 {
+				t.Errorf("%s: %s is float16", rule, x.Name)
+			}
+			if x.Const != nil && len(x.Const.Shape) == 2 {
+				out = append(out, x.Const)
+			}
+		}
+		return out
+	}
+	net := func() *builder { return newBuilder().input(tensor.Float32, 4, 64) }
+	w := changed("channels", net().dense(64, 35).node("Relu", nil).dense(35, 16), "avx512")
+	if len(w) != 2 || !slices.Equal(w[0].Shape, []int{64, 32}) || !slices.Equal(w[1].Shape, []int{32, 16}) {
+		t.Errorf("trimmed: %v", w)
+	}
+	zeros := 0
+	for _, x := range tensor.Of[float32](changed("sparse", net().zeros(64, 64, 2), set)[0]) {
+		if x == 0 {
+			zeros++
+		}
+	}
+	if share := float64(zeros) / (64 * 64); share < 0.895 || share > 0.905 {
+		t.Errorf("%.3f zeros, want 0.9", share)
+	}
+	b := net().dense(64, 64)
+	want := slices.Clone(tensor.Of[float32](b.g.Values[1].Const))
+	got := tensor.Of[float32](changed("float16", b.half(), set)[0])
+	for i, x := range got {
+		if d := x - want[i]; d > 1e-3 || d < -1e-3 { // float16 has 11 bits, and the weights are below 1/4
+			t.Fatalf("weight %d: %g, want %g", i, x, want[i])
+		}
+	}
+}
+
+// Operators that an accelerator leaves to the processor are advised with the time that they take
+// there, and those that nothing can run with a target that has them.
+func TestPlacement(t *testing.T) {
+	t.Parallel()
+	data := newBuilder().input(tensor.Float32, 4, 64).dense(64, 64).node("Softmax", nil).model(t)
+	place := func(cause profile.CauseCode, state profile.State) *advise.Facts {
+		return onHost(t, data, run{change: func(p *profile.Profile) {
+			p.Target = profile.Target{ID: "chip", Kind: profile.TargetSimulator}
+			for i := range p.Layers {
+				l := &p.Layers[i]
+				l.Placement = &profile.Placement{On: "npu"}
+				l.BytesRead, l.BytesWritten = new(int64(900)), new(int64(100))
+				if l.Op == "Softmax" {
+					l.Placement, l.State = &profile.Placement{On: profile.CPU, Cause: cause, Text: "more than 16 columns"}, state
+					l.Share, l.ShareCI95 = new(0.8), nil
+					l.Cause = &profile.Cause{Code: profile.ByOperator, Text: "there is no such kernel"}
+				} else {
+					l.Share, l.ShareCI95 = new(0.2), nil
+				}
+			}
+		}})
+	}
+	// 0.2 of the time moves 1000 bytes on the accelerator, so that the other 1000 take as long there.
+	a := of(t, place(profile.ByLimit, profile.Ran), "accelerator")
+	if a == nil || !near(a.Gain.Ratio, 0.4) || !near(a.Gain.Band[0], 0.2) || !near(a.Gain.Band[1], 0.4) ||
+		!near(a.Figures[0].Value, 0.8) || !strings.Contains(a.Reason, "more than 16 columns") || !strings.Contains(a.Try, "--on chip") {
+		t.Errorf("%+v", a)
+	}
+	if a := of(t, place(profile.ByType, profile.Ran), "accelerator"); a != nil {
+		t.Errorf("an element type: not silent: %+v", a)
+	}
+	f := place(profile.ByOperator, profile.Unsupported)
+	if a := of(t, f, "unsupported"); a != nil {
+		t.Errorf("no target is known: not silent: %+v", a)
+	}
+	f.Fits = func() ([]*profile.Profile, error) {
+		return []*profile.Profile{{Target: profile.Target{ID: "large"}, Totals: profile.Totals{Latency: &profile.Metric{Kind: profile.Estimated, Median: new(2e-3)}}}}, nil
+	}
+	a = of(t, f, "unsupported")
+	if a == nil || a.Gain.Before != 1 || a.Gain.Ratio != 0 || !strings.HasSuffix(a.Try, "--on large") ||
+		a.Promise() != "layers that cannot run −100 %, 1 to 0" || !strings.Contains(a.Reason, "there is no such kernel") {
+		t.Errorf("%+v", a)
+	}
+	if a := of(t, place(profile.ByLimit, profile.Ran), "unsupported"); a != nil {
+		t.Errorf("all layers run: not silent: %+v", a)
+	}
+}
