@@ -104,7 +104,15 @@ func shown(dir string) (files []string, err error) {
 		decoder.node("MatMul", nil, k).node("Trilu", graph.Attrs{"upper": int64(0)}).node("Softmax", nil).node("MatMul", nil, x).node("MatMul", nil, decoder.weights(width, 4*width)).node("Relu", nil).node("MatMul", nil, decoder.weights(4*width, width))
 	}
 	decoder.node("MatMul", nil, decoder.weights(width, 512))
-	for name, n := range map[string]*net{"made_transposes.onnx": transposes, "made_batch_norm.onnx": norms, "made_decoder.onnx": decoder} {
+	tiles := newNet(tensor.Float32, 64, 129)
+	for range 4 {
+		tiles.node("MatMul", nil, tiles.weights(129, 129)).node("Relu", nil)
+	}
+	tiles.node("MatMul", nil, tiles.weights(129, 16))
+	for name, n := range map[string]*net{
+		"made_tiles.onnx":      tiles,
+		"made_transposes.onnx": transposes, "made_batch_norm.onnx": norms, "made_decoder.onnx": decoder,
+	} {
 		file := filepath.Join(dir, name)
 		if err := n.write(file); err != nil {
 			return nil, err

@@ -36,6 +36,8 @@ func (b *builder) zeros(in, out, every int) *builder {
 	}, in, out))
 }
 
+func (b *builder) conv(in, out int) *builder { return b.node("Conv", nil, b.weights(out, in, 1, 1)) }
+
 // What a changed model saves is measured in a short run: its interval is the band. The model is
 // measured only where the figures of the profile speak for it.
 func TestProbed(t *testing.T) {
@@ -67,8 +69,10 @@ func TestProbed(t *testing.T) {
 		{"too many to lose", "channels", wide(24), kernels("avx512", ""), silent, false, 0},
 		{"an output of the model", "channels", net().dense(64, 33), kernels("avx512", ""), silent, false, 0},
 		{"tiles of unknown size", "channels", wide(33), kernels("sve9", ""), silent, false, 0},
+		{"pixels fill the tiles", "channels", newBuilder().input(tensor.Float32, 1, 8, 9, 9).conv(8, 33).conv(33, 8), kernels("avx512", ""), silent, false, 0},
 		{"half of the weights are zero", "sparse", net().zeros(64, 64, 2), kernels("avx2", "packed/avx2"), [2]float64{0.4, 0.5}, true, 0.5},
 		{"not faster with more zeros", "sparse", net().zeros(64, 64, 2), kernels("avx2", "packed/avx2"), [2]float64{0.97, 1.1}, false, 0},
+		{"faster than the rest of the model", "sparse", net().zeros(64, 64, 2).node("Softmax", nil), kernels("avx2", ""), [2]float64{0.2, 0.3}, false, 0},
 		{"a sparse kernel runs", "sparse", net().zeros(64, 64, 2), kernels("avx2", "sparse/avx2"), silent, false, 0},
 		{"no zeros", "sparse", net().dense(64, 64), kernels("avx2", "packed/avx2"), silent, false, 0},
 		{"float16", "float16", net().dense(64, 64).node("Softmax", nil).half(), nil, [2]float64{0.5, 0.6}, true, 1},

@@ -185,7 +185,7 @@ var table = []Rule{
 	{
 		Code: "channels", Title: "Remove the outputs that hardly fill a tile",
 		When:     "Layers have a few outputs more than a multiple of what a tile of the kernels computes (8 for AVX2, 16 for AVX-512 and AMX), and a short interleaved run without them saves more than their part",
-		Silent:   "more than an eighth of the outputs would go, other layers need them, or the tiles of the instruction set were not measured",
+		Silent:   "more than an eighth of the outputs would go, other layers need them, the layer is a Conv of ONNX (its tiles lie along the pixels), or the tiles of the instruction set were not measured",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only channels --try -o NAME-trimmed.EXT",
 		Caveat:  "the smallest filters are removed: check the accuracy, and train the model again if needed",
