@@ -19,7 +19,6 @@ import (
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/internal/report/xlsx"
-	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -161,23 +160,6 @@ func plusMinus(f compare.Figure, heading string) string {
 	return s
 }
 
-// intervalHeading is the kind of all runs' intervals, "interval" where they differ.
-func intervalHeading(t *compare.Table) string {
-	heading := ""
-	for i := range t.Runs {
-		f := &t.Runs[i].Total
-		if f.Low == nil {
-			continue
-		}
-		kind := words.VersusInterval(f.Interval)
-		if heading != "" && kind != heading {
-			return "interval"
-		}
-		heading = kind
-	}
-	return cmp.Or(heading, "95 % CI")
-}
-
 // versusRatio is a ratio with the sign of its verdict: "0.812 ▼".
 func versusRatio(r compare.Ratio) string {
 	if r.Value == nil {
@@ -192,35 +174,6 @@ func groupOp(g *compare.Group) string {
 		return fmt.Sprintf("%s +%d", g.Op, g.Operators-1)
 	}
 	return g.Op
-}
-
-// versusRuns are the rows about runs: a heading, and a row a run.
-func versusRuns(t *compare.Table) [][]string {
-	heading := intervalHeading(t)
-	rows := [][]string{{"run", "total", heading, "ratio", "ratio interval", "load", "first run", "memory", "outputs", "quality", "threads", "engine", "target", "type", "version", "kind"}}
-	d := differing(t)
-	for i := range t.Runs {
-		r := &t.Runs[i]
-		between := ""
-		if r.Ratio.Low != nil && r.Ratio.High != nil {
-			between = words.Ratio(*r.Ratio.Low) + "–" + words.Ratio(*r.Ratio.High)
-		}
-		row := []string{r.Name, versusFigure(t, r.Total.Value), plusMinus(r.Total, heading), versusRatio(r.Ratio), between, "", "", "", words.Outputs(r), words.FitCell(&profile.Trust{Verdict: r.Trust, Fit: r.Fit, Tolerance: r.Tolerance}), "", d.engine(r), d.target(r), d.dtype(r), r.Version, d.kind(r)}
-		if r.LoadS != nil {
-			row[5] = Duration(*r.LoadS)
-		}
-		if r.FirstRunS != nil {
-			row[6] = Duration(*r.FirstRunS)
-		}
-		if r.PeakBytes != nil {
-			row[7] = Bytes(*r.PeakBytes)
-		}
-		if r.Threads != nil {
-			row[10] = strconv.FormatInt(*r.Threads, 10)
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // Names of the last rows.
