@@ -116,10 +116,14 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 		}
 	}
 	var q profile.Quantity
+	var known []string
 	for _, p := range b.ps {
 		for _, x := range p.AllQuantities() {
 			if x.Key == key {
 				q = x
+			}
+			if _, ok := p.Totals.Value(x.Key); ok && !x.Model && (x.Adds || x.Derived()) && !slices.Contains(known, x.Key) {
+				known = append(known, x.Key)
 			}
 		}
 	}
@@ -128,7 +132,7 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 		if slices.ContainsFunc(wholeRows, func(f figureRow) bool { return f.key == key }) {
 			return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
 		}
-		return q, fmt.Errorf("unknown quantity %q: docs/reference/quantities.md lists them", key)
+		return q, fmt.Errorf("unknown quantity %q: the profiles have %s; docs/reference/quantities.md explains them", key, strings.Join(known, ", "))
 	case q.Model:
 		return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
 	case !q.Adds && !q.Derived():
@@ -144,10 +148,13 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 }
 
 // common is the best quantity that says what an inference costs in all profiles, or else how much
-// work it is.
+// work it is. A count that layers are missing from says neither.
 func common(ps []*profile.Profile) (string, bool) {
 	for _, key := range slices.Concat(profile.Costs(), []string{"macs", "ops", "weights_bytes"}) {
-		if !slices.ContainsFunc(ps, func(p *profile.Profile) bool { _, ok := p.Totals.Figure(key).Best(); return !ok }) {
+		if !slices.ContainsFunc(ps, func(p *profile.Profile) bool {
+			f := whole(p, key, of(p.Totals.Figure(key)))
+			return f.Value == nil || f.Partial
+		}) {
 			return key, true
 		}
 	}

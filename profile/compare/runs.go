@@ -17,8 +17,11 @@ func (b *builder) runs(named []Named) {
 		r := &t.Runs[k]
 		*r = Run{
 			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID, Kind: p.Target.Kind,
-			Model: p.Model.Name, DType: dtype(p), Source: source(p), Date: p.Created, Machine: machine(p),
+			Model: p.Model.Name, DType: dtype(p), Declared: tensors(p), Source: source(p), Date: p.Created, Machine: machine(p),
 			Threads: p.Settings.Threads, Total: b.total(k), Ratio: Ratio{Verdict: Open},
+		}
+		if r.Declared == r.DType {
+			r.Declared = ""
 		}
 		if n := len(b.repeats[k]); n > 1 {
 			r.Repeats = int64(n)
@@ -58,6 +61,9 @@ func (b *builder) runs(named []Named) {
 			r.Rest = outside(r.Total, *layers, t.Groups, k)
 			if divided(b.ps[k], *r.Total.Value) {
 				r.Rest = new(max(0, *r.Total.Value-*layers))
+				if *r.Rest <= rounding**r.Total.Value {
+					r.Rest = new(0.0) // a sum in another order
+				}
 			}
 		}
 	}
@@ -67,9 +73,19 @@ func (b *builder) runs(named []Named) {
 func (b *builder) total(k int) Figure {
 	fs := make([]Figure, len(b.repeats[k]))
 	for i, p := range b.repeats[k] {
-		fs[i] = of(p.Totals.Figure(b.q.Key))
+		fs[i] = whole(p, b.q.Key, of(p.Totals.Figure(b.q.Key)))
 	}
 	return mean(fs)
+}
+
+// worked are the counts that layers without a count are missing from.
+var worked = []string{"macs", "ops"}
+
+// whole marks a count of work that some layers are missing from.
+func whole(p *profile.Profile, key string, f Figure) Figure {
+	n := p.Totals.UncountedLayers
+	f.Partial = f.Partial || f.Value != nil && n != nil && *n > 0 && slices.Contains(worked, key)
+	return f
 }
 
 // source says how the figures of a profile came about.
@@ -127,15 +143,27 @@ func outside(total Figure, layers float64, groups []Group, k int) *float64 {
 	return &rest
 }
 
-// dtype is the element type in which most of the time is computed, or most of the work where no
-// time is known; "" where no layer tells.
+// dtype is the element type in which most of the time is computed, or that most of the work, else
+// most of the weights, is declared in where nothing ran; "" where no layer tells.
 func dtype(p *profile.Profile) string {
+	typeOf := elemType
+	if source(p) == Counted {
+		typeOf = declared
+	}
+	return mostly(p, typeOf)
+}
+
+// tensors is the element type that the model declares for most of the work.
+func tensors(p *profile.Profile) string { return mostly(p, declared) }
+
+// mostly is the element type of most of the time, or else of most of the work or of the weights.
+func mostly(p *profile.Profile, typeOf func(l *profile.Layer) string) string {
 	by := map[string]float64{}
-	for _, key := range []string{"latency_s", "macs"} {
+	for _, key := range []string{"latency_s", "macs", "weights_bytes"} {
 		for i := range p.Layers {
 			l := &p.Layers[i]
-			t := elemType(l)
-			if v, ok := l.Figure(key).Best(); ok && t != "" {
+			t := typeOf(l)
+			if v, ok := l.Figure(key).Best(); ok && v > 0 && t != "" {
 				by[t] += v
 			}
 		}
@@ -154,13 +182,18 @@ func dtype(p *profile.Profile) string {
 
 // elemType is the element type in which a layer computes, "" if unknown.
 func elemType(l *profile.Layer) string {
-	t := l.Computes
+	return cmp.Or(l.Computes, declared(l))
+}
+
+// declared is the element type of the first operand of a layer that is not a constant, "" if
+// unknown.
+func declared(l *profile.Layer) string {
 	for k := range l.Inputs {
-		if in := &l.Inputs[k]; t == "" && !in.Absent && !in.Constant {
-			t = in.DType
+		if in := &l.Inputs[k]; !in.Absent && !in.Constant && in.DType != "" {
+			return in.DType
 		}
 	}
-	return t
+	return ""
 }
 
 // rounding is the part of a total that sums in another order may differ by: a few thousand
@@ -295,11 +328,19 @@ func sameShapes(a, b []profile.Tensor) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].Shape != nil && b[i].Shape != nil && !slices.Equal(a[i].Shape, b[i].Shape) {
+		x, y := a[i].Shape, b[i].Shape
+		if x != nil && y != nil && !slices.Equal(x, y) && !relaid(x, y) && !relaid(y, x) {
 			return false
 		}
 	}
 	return true
+}
+
+// relaid reports whether the shape x with channels first is y with channels last: one input in
+// another layout.
+func relaid(x, y []int64) bool {
+	n := len(x)
+	return n > 2 && len(y) == n && x[0] == y[0] && x[1] == y[n-1] && slices.Equal(x[2:], y[1:n-1])
 }
 
 // otherInputs reports whether inputs of one name are known to have held other data.

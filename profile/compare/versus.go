@@ -98,6 +98,9 @@ type Run struct {
 	// Model is the name of its model, DType the element type in which most of the time is computed.
 	Model string `json:"model,omitzero"`
 	DType string `json:"dtype,omitzero"`
+	// Declared is the element type that the model declares for most of the work, absent where it is
+	// DType.
+	Declared string `json:"declared_dtype,omitzero"`
 	// Trust is the verdict about its latency, Fit what its measurement is good for and Tolerance
 	// what its latency may differ by, as a fraction.
 	Trust     profile.Verdict `json:"trust,omitzero"`

@@ -129,7 +129,7 @@ func (b *builder) whole() {
 		for k := range b.ps {
 			fs := make([]Figure, len(b.repeats[k]))
 			for i, p := range b.repeats[k] {
-				fs[i] = f.get(p)
+				fs[i] = whole(p, f.key, f.get(p))
 			}
 			v := mean(fs)
 			any = any || v.Value != nil && (f.key != "unsupported_layers" || *v.Value > 0)

@@ -36,6 +36,7 @@ export interface Run {
   repeats?: number;
   model?: string;
   dtype?: string;
+  declared_dtype?: string;
   trust?: Trust["verdict"];
   fit?: string;
   tolerance?: number;
