@@ -72,7 +72,7 @@ that the budget can show is printed before. Ctrl-C keeps what was measured.`,
 }
 
 func (f *abFlags) add(a *app, c *cobra.Command) {
-	c.Flags().BoolVar(&f.command, "command", false, "alternatives are commands, each timed as a whole")
+	c.Flags().BoolVar(&f.command, "command", false, "alternatives are commands (no shell), each timed as a whole")
 	c.Flags().StringVar(&f.binaries, "binary", "", "`OLD,NEW`: opmeter programs that run the model")
 	c.Flags().StringArrayVar(&f.names, "name", nil, "`TEXT`: what an alternative is called, one for each")
 	spanVar(c, &f.budget, "budget", ab.DefaultBudget, time.Second, "time that the measurement may take", "a time of a second or more, such as 2m")
@@ -171,6 +171,9 @@ func (f *abFlags) run(ctx context.Context, a *app, l *alternatives) error {
 
 // abError gives an error of a process the exit status that its worker asked for.
 func abError(err error) error {
+	if e, ok := errors.AsType[*ab.UnfinishedError](err); ok {
+		return withStatus(statusSource, fmt.Errorf("%w, and was ended: find out why it hangs, or use a larger --budget", e))
+	}
 	if e, ok := errors.AsType[*worker.Error](err); ok && e.Status != 0 {
 		return withStatus(e.Status, err)
 	}

@@ -74,13 +74,20 @@ type alternatives struct {
 	threads int
 }
 
+// shellSigns are characters that a shell takes for more than themselves, and those of them that it
+// does within double quotes.
+const shellSigns, quotedSigns = ";&|<>()*$`", "$`"
+
 // commandWords splits a command line at blanks, but not within quotes; a backslash takes the next
-// character as it is.
-func commandWords(s string) ([]string, error) {
-	var out []string
+// character as it is. sign is the first of [shellSigns] that is neither quoted nor escaped, or else
+// a variable that is set before the command.
+func commandWords(s string) (out []string, sign string, err error) {
 	var now strings.Builder
 	quote, escaped, open := rune(0), false, false
 	for _, r := range s {
+		if signs := map[rune]string{0: shellSigns, '"': quotedSigns}[quote]; sign == "" && !escaped && strings.ContainsRune(signs, r) {
+			sign = string(r)
+		}
 		switch {
 		case escaped:
 			now.WriteRune(r)
@@ -103,13 +110,19 @@ func commandWords(s string) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, useError("%q: a quote is not closed", s)
+		return nil, "", useError("%q: a quote is not closed", s)
 	}
 	if open {
 		out = append(out, now.String())
 	}
-	return out, nil
+	if name, _, ok := strings.Cut(s, "="); ok && sign == "" && strings.Trim(name, nameCharacters) == "" && name != "" {
+		sign = name + "="
+	}
+	return out, sign, nil
 }
+
+// nameCharacters are those of a variable of the environment.
+const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
 
 // changed lists the flags of a worker that a command line sets, as arguments.
 func changed(c *cobra.Command, worker *pflag.FlagSet) []string {
@@ -197,7 +210,7 @@ func workerSet() *pflag.FlagSet { return newWorker(&app{}).Flags() }
 func alternative(program, arg string, common []string) (x ab.Alternative, threads int, err error) {
 	own := []string{arg}
 	if st, err := os.Stat(arg); err != nil || st.IsDir() {
-		if own, err = commandWords(arg); err != nil {
+		if own, _, err = commandWords(arg); err != nil {
 			return x, 0, err
 		}
 	}
@@ -210,7 +223,7 @@ func alternative(program, arg string, common []string) (x ab.Alternative, thread
 	(&cobra.Command{Use: "opmeter"}).AddCommand(c)
 	w.add(other, c)
 	if err := c.Flags().Parse(append(slices.Clone(common), own...)); err != nil {
-		return x, 0, badFlag(c, err)
+		return x, 0, withStatus(statusUse, fmt.Errorf("%q: %w", arg, badFlag(c, err)))
 	}
 	files := c.Flags().Args()
 	if len(files) != 1 {
@@ -249,9 +262,12 @@ func (f *abFlags) commands(c *cobra.Command, args []string) (alternatives, error
 		}
 	}
 	for _, arg := range args {
-		line, err := commandWords(arg)
-		if err != nil {
+		line, sign, err := commandWords(arg)
+		switch {
+		case err != nil:
 			return out, err
+		case sign != "":
+			return out, useError("%q: no shell runs a command, so that %q would be an argument: write sh -c '...', or quote it", arg, sign)
 		}
 		if len(line) == 0 {
 			return out, useError("%q is not a command", arg)

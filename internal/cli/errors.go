@@ -23,7 +23,7 @@ const (
 	statusInput     = 3   // bad input file
 	statusSource    = 4   // the source failed: engine, device
 	statusUndecided = 5   // a verdict was asked for, and the figures give none
-	statusStopped   = 130 // stopped by Ctrl-C before there was a result; 143 by SIGTERM
+	statusStopped   = 130 // stopped by Ctrl-C before there was a result; 143 by SIGTERM, 129 by SIGHUP
 )
 
 // statusError carries an exit status with an error.

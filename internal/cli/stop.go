@@ -101,8 +101,8 @@ func (p *pending) state() (journals []string, study string, keeps time.Duration)
 }
 
 // Main runs the program with its arguments (without the program's name) and returns
-// the exit status. Ctrl-C ends a running measurement and keeps what was measured; a
-// second one ends the program and what it started. Work that does not end when it is
+// the exit status. Ctrl-C, SIGTERM and SIGHUP end a running measurement and keep what was measured; a
+// second signal ends the program and what it started. Work that does not end when it is
 // told to, such as one long operator, is left where it is.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	a := newApp(in, out, errw)
@@ -111,6 +111,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, gathers := source.Watch(ctx)
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		signal.Notify(sig, syscall.SIGHUP)
+	}
 	subprocess.Sweep()
 	done := make(chan int, 1)
 	go func() { done <- a.execute(ctx, args) }()
@@ -119,6 +122,13 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return status
 	case s := <-sig:
 		cancel()
+		if s == syscall.SIGHUP {
+			// A terminal that closes sends it twice: by itself and by its shell.
+			signal.Ignore(syscall.SIGHUP)
+			if len(sig) > 0 {
+				<-sig
+			}
+		}
 		status := statusStopped
 		if n, ok := s.(syscall.Signal); ok {
 			status = 128 + int(n)

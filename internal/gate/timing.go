@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,7 +38,10 @@ func (t *Timing) Measure(ctx context.Context, versions []ab.Alternative, source 
 	}
 	res, err := ab.Run(ctx, versions, source, o)
 	row := t.Rule.Without(Undecided, "")
+	unfinished, over := errors.AsType[*ab.UnfinishedError](err)
 	switch {
+	case over:
+		row.Why, err = unfinished.Error(), nil
 	case err != nil:
 		row.Why = err.Error()
 	case len(res.Comparisons) == 0:

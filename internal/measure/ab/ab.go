@@ -44,13 +44,23 @@ type Block struct {
 // Blocks is the source of samples. A round is one process of each alternative; rounds are numbered
 // from 0. The methods are called by one goroutine.
 type Blocks interface {
-	// Begin starts the processes of a round, loads the models and warms up.
+	// Begin starts the processes of a round, loads the models and warms up. If the context ends
+	// before, it returns an [Unfinished], if it knows which alternative it waited for.
 	Begin(ctx context.Context, process int) error
 	// Block measures a block of inferences of an alternative in the round that was begun.
 	Block(ctx context.Context, process, alternative int) (Block, error)
 	// End ends the processes of a round. It is called for each round that was begun.
 	End(process int)
 }
+
+// Unfinished is the error of an alternative that was still busy when the context ended.
+type Unfinished struct {
+	Alternative int // its index
+	Err         error
+}
+
+func (e *Unfinished) Error() string { return e.Err.Error() }
+func (e *Unfinished) Unwrap() error { return e.Err }
 
 // Options say when a comparison is settled.
 type Options struct {
@@ -62,7 +72,7 @@ type Options struct {
 	// Floor is an absolute difference of one inference that counts as equal. The larger of Margin
 	// and Floor is the allowance.
 	Floor time.Duration
-	// Budget is the time that may be used; 0 means a minute.
+	// Budget is the time that may be used; 0 means a minute. A process that is busy then is ended.
 	Budget time.Duration
 	// Processes is the least number of processes of each alternative, at least [MinProcesses]; 0
 	// means that.
@@ -79,6 +89,9 @@ type Options struct {
 	Seed uint64
 	// Now reads the clock that the budget is counted on; nil is the clock of the system.
 	Now func() time.Time
+	// Limit ends a context when a time is over, as [context.WithTimeout] does. nil is that, or no
+	// limit where Now is another clock.
+	Limit func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 	// Quiet waits, before a round, until no other load runs, at most a time, and returns how long
 	// it waited; nil does not wait. All waits together take at most a tenth of the budget.
 	Quiet func(ctx context.Context, most time.Duration) time.Duration

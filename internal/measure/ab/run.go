@@ -36,7 +36,12 @@ func Run(ctx context.Context, alternatives []Alternative, source Blocks, o Optio
 		return nil, ErrAlternatives
 	}
 	r := newRunner(alternatives, source, o)
-	err := r.measure(ctx)
+	within, cancel := r.o.Limit(ctx, r.o.Budget)
+	defer cancel()
+	err := r.measure(within)
+	if within.Err() != nil && ctx.Err() == nil {
+		err = r.cut(err)
+	}
 	if r.rounds() == 0 {
 		return nil, err
 	}
@@ -45,6 +50,44 @@ func Run(ctx context.Context, alternatives []Alternative, source Blocks, o Optio
 		err = nil
 	}
 	return r.res, err
+}
+
+// hangs is from which multiple of the mean time of a round on an unfinished answer is an error, if
+// it is longer than hangsS seconds: load of the machine explains less than that.
+const hangs, hangsS = 10, 0.5
+
+// UnfinishedError says that an alternative did not answer until the budget was used.
+type UnfinishedError struct {
+	// Name is the alternative, "" if unknown. Ran is how long its last block took until then.
+	Name        string
+	Ran, Budget time.Duration
+}
+
+func (e *UnfinishedError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("no process of each alternative was measured when the budget of %v was used", e.Budget)
+	}
+	return fmt.Sprintf("%s: not finished after %v, when the budget of %v was used", e.Name, e.Ran.Round(10*time.Millisecond), e.Budget)
+}
+
+// cut is the error of a measurement that ended in a block because the budget was used. It is nil if
+// there is a result and the block took no longer than others may.
+func (r *runner) cut(err error) error {
+	u, ok := errors.AsType[*Unfinished](err)
+	if !ok {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+		if err == nil && r.rounds() == 0 {
+			err = &UnfinishedError{Budget: r.o.Budget}
+		}
+		return err
+	}
+	ran := r.elapsed() - r.asked
+	if r.rounds() > 0 && !(ran > hangsS && ran > hangs*r.cost.round(1)) {
+		return nil
+	}
+	return &UnfinishedError{Name: r.res.Alternatives[u.Alternative].Name, Ran: time.Duration(ran * float64(time.Second)), Budget: r.o.Budget}
 }
 
 type runner struct {
@@ -56,11 +99,21 @@ type runner struct {
 	cost   costs
 	looks  looks
 	limits blockLimits
+	// asked is when the last request to an alternative began, in seconds from the start.
+	asked float64
 	// rows counts the rows of blocks that were measured, disturbed those with a disturbed block.
 	rows, disturbed int
 }
 
 func newRunner(alternatives []Alternative, source Blocks, o Options) *runner {
+	if o.Limit == nil {
+		o.Limit = context.WithTimeout
+		if o.Now != nil { // another clock
+			o.Limit = func(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+				return context.WithCancel(ctx)
+			}
+		}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -172,6 +225,7 @@ func (r *runner) pause(ctx context.Context) {
 func (r *runner) round(ctx context.Context, blocks int) error {
 	process := r.rounds()
 	from := r.elapsed()
+	r.asked = from
 	err := r.source.Begin(ctx, process)
 	begun := r.elapsed()
 	var rows [][]Block
@@ -222,7 +276,11 @@ func (r *runner) measureRows(ctx context.Context, process, rows int) ([][]Block,
 func (r *runner) row(ctx context.Context, process int) ([]Block, error) {
 	row := make([]Block, len(r.res.Alternatives))
 	for _, i := range r.order.Perm(len(row)) {
+		r.asked = r.elapsed()
 		b, err := r.source.Block(ctx, process, i)
+		if err != nil && ctx.Err() != nil {
+			err = &Unfinished{i, ctx.Err()}
+		}
 		if err == nil && !(b.Seconds > 0 && b.Seconds < math.MaxFloat64) {
 			err = fmt.Errorf("%s: a block of %v s per inference", r.res.Alternatives[i].Name, b.Seconds)
 		}

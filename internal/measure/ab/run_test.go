@@ -363,3 +363,48 @@ func TestImpossible(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+// TestHangs ends a block that takes until the end of the budget, and names the alternative. What
+// was measured before is kept.
+func TestHangs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		process int     // in which the second alternative hangs
+		ran     float64 // seconds until the budget is used
+		named   bool
+		stop    Stop
+	}{
+		{name: "at once", process: 0, ran: 3, named: true},
+		{name: "after 30 processes", process: 30, ran: 30, named: true, stop: Failed},
+		{name: "a usual block at the end", process: 30, ran: 0.3, stop: BudgetOver},
+	} {
+		s := machines["noisy"]
+		s.effects = []float64{0, math.Log(1.05)}
+		o := s.options(2)
+		var over context.CancelFunc
+		o.Limit = func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+			if d != DefaultBudget {
+				t.Errorf("%s: a limit of %v", c.name, d)
+			}
+			ctx, over = context.WithCancel(ctx)
+			return ctx, over
+		}
+		s.fails = func(process, alternative int) error {
+			if process < c.process || alternative == 0 {
+				return nil
+			}
+			s.advance(c.ran)
+			over()
+			return errors.New("killed")
+		}
+		res, err := Run(t.Context(), alternatives(2), &s, o)
+		u, ok := errors.AsType[*UnfinishedError](err)
+		if ok != c.named || !ok && err != nil || ok && (u.Name != "B" || math.Abs(u.Ran.Seconds()-c.ran) > 1e-6) || s.open != 0 {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := res != nil; got != (c.stop != "") || got && (res.Stop != c.stop || len(res.Alternatives[1].Processes) != c.process || len(res.Comparisons) != 1) {
+			t.Errorf("%s: %+v", c.name, res)
+		}
+	}
+}

@@ -30,7 +30,9 @@ func (s *Commands) Begin(ctx context.Context, process int) error {
 		return ctx.Err()
 	}
 	for i := range s.Alternatives {
-		if _, err := s.Block(ctx, process, i); err != nil {
+		if _, err := s.Block(ctx, process, i); err != nil && ctx.Err() != nil {
+			return &ab.Unfinished{Alternative: i, Err: ctx.Err()}
+		} else if err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,10 @@ func (s *Processes) Begin(ctx context.Context, process int) error {
 	s.running = make([]*child, n)
 	each := func(do func(i int) error) error {
 		for k := range n {
-			if err := do((k + process) % n); err != nil {
+			i := (k + process) % n
+			if err := do(i); err != nil && ctx.Err() != nil {
+				return &ab.Unfinished{Alternative: i, Err: ctx.Err()}
+			} else if err != nil {
 				return err
 			}
 		}

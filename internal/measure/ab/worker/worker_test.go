@@ -163,7 +163,8 @@ func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &Processes{Alternatives: workers("silent")}
 	cancel()
-	if err := p.Begin(ctx, 0); !errors.Is(err, context.Canceled) {
+	err := p.Begin(ctx, 0)
+	if u, ok := errors.AsType[*ab.Unfinished](err); !ok || u.Alternative != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	p.End(0)
@@ -262,6 +263,10 @@ func TestCommands(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Block(ctx, 0, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+	err := s.Begin(ctx, 0)
+	if u, ok := errors.AsType[*ab.Unfinished](err); !ok || u.Alternative != 0 {
 		t.Errorf("stopped: %v", err)
 	}
 }
