@@ -34,23 +34,17 @@ func newCompare(a *app) *cobra.Command {
 		Use:     "compare FILE FILE...",
 		Aliases: []string{"diff"},
 		Short:   "Compare profiles: which is faster, where and why",
-		Long: `Compare saved profiles, profiles of other tools, studies and model files: before and after a
-change, engines, data types, this computer and a board. The first line answers which is faster,
-with a 95 % confidence interval. Then come the figures of the whole model and the operators,
-largest difference first, with the ratio to the first profile. Operators that one engine fuses
-are one row. Model files are counted: they have sizes and work, and no times.
+		Long: `Compare saved profiles, profiles of other tools, studies and model files. The first line
+answers which is faster, with a 95 % confidence interval. Then come the whole model and the
+operators, largest difference first, with the ratio to the first profile. Operators that one
+engine fuses are one row. Model files are counted: they have no times.
 
-Several profiles of one side stand before and after --, each made by a process of its own:
-their spread decides what differs. Interleave them, as opmeter ab does. Options
-stand before the first file then: opmeter compare --fail-on worse old-* -- new-*.
-
-With --outputs, run two models, or one model in two engines, on the same inputs and compare the
-outputs of all layers: opmeter help outputs.`,
-		Example: `  opmeter compare one.opmeter two.opmeter
+Several profiles of a side, each of a process of its own, stand before and after --, and
+options before the first file: opmeter compare --fail-on worse old-* -- new-*. --outputs runs
+models and compares the outputs of all layers: opmeter help outputs.`,
+		Example: `  opmeter compare one.opmeter two.opmeter -o compare.html
   opmeter compare old-1.opmeter old-2.opmeter -- new-1.opmeter new-2.opmeter
-  opmeter compare profile.opmeter onnxruntime_profile.json --by op
-  opmeter compare model.tflite net.yaml --quantity macs
-  opmeter compare measured.opmeter estimate.opmeter -o compare.html
+  opmeter compare profile.opmeter onnxruntime_profile.json --by op --sort time
   opmeter compare --outputs float.onnx int8.onnx`,
 		Args: outputs.args(two),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -74,7 +68,7 @@ outputs of all layers: opmeter help outputs.`,
 	c.Flags().StringArrayVar(&f.names, "name", nil, "`TEXT`: what a profile is called in the table, one for each")
 	wholeVar(c, &f.Top, "top", 0, 0, most, "the first N rows of --sort", fmt.Sprintf("%d on a terminal", rowsShown))
 	c.Flags().BoolVar(&f.all, "all", false, "all rows")
-	c.Flags().StringVar(&f.failOn, "fail-on", "", "`WHAT`: worse: exit status 1 if a run is worse than the first, 5 if that is undecided")
+	c.Flags().StringVar(&f.failOn, "fail-on", "", "`WHAT`: worse: exit status 1 if a run is worse, 5 if undecided")
 	outputs.add(c)
 	return c
 }

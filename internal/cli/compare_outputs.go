@@ -41,7 +41,7 @@ func (f *outputsFlags) add(c *cobra.Command) {
 			f.own.AddFlag(x)
 		}
 	})
-	c.Flags().BoolVar(&f.on, "outputs", false, "compare the outputs of all layers of two models, or of one in two engines")
+	c.Flags().BoolVar(&f.on, "outputs", false, "run models, and compare the outputs of all layers")
 }
 
 // args checks the arguments: profiles, or models with --outputs.

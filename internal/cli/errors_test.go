@@ -57,7 +57,7 @@ func TestFlagsOfOptions(t *testing.T) {
 	// arguments of functions
 	fields := map[string]bool{"target": true, "signature": true, "Exclude": true, "Kind": true}
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[record.Options](), reflect.TypeFor[device.Options](),
+		reflect.TypeFor[opmeter.Options](), reflect.TypeFor[opmeter.OutputsOptions](), reflect.TypeFor[opmeter.EstimateOptions](), reflect.TypeFor[record.Options](), reflect.TypeFor[device.Options](),
 		reflect.TypeFor[compress.Options](), reflect.TypeFor[compress.SpeedOptions](), reflect.TypeFor[compress.BenchOptions](), reflect.TypeFor[compress.DataOptions](),
 		reflect.TypeFor[compress.LossOptions](), reflect.TypeFor[compress.PlanOptions](), reflect.TypeFor[compress.ApplyOptions](),
 	} {

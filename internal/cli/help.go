@@ -37,8 +37,8 @@ func (t *topic) of(verb, flag string) bool {
 	if !slices.Contains(t.flags, flag) || its != "" && its != verb {
 		return false
 	}
-	if verb == "compress" && t.name == "boards" {
-		return false // its --speed names a profile
+	if verb == "compress" && t.name == "boards" || verb == "compare" && t.name == "tables" {
+		return false // --speed names a profile there, and --sort has other keys
 	}
 	own := func(u topic) bool { return only[u.name] == verb && slices.Contains(u.flags, flag) }
 	return its != "" || !slices.ContainsFunc(topics, own)
@@ -227,8 +227,8 @@ needed. docs/reference/outputs.md has the rules.`
 		`  opmeter compare --outputs float.onnx int8.onnx
   opmeter compare --outputs model.onnx --engine opmeter,onnxruntime
   opmeter compare --outputs float.onnx int8.onnx --input input=cat.npy --top 5`,
-		[]string{"outputs", "buffer", "engine", "engine-option", "engine-timeout", "threads", "input", "seed", "shape", "batch", "max-loop"},
-		[]string{"buffer", "engine", "engine-option", "engine-timeout", "threads", "input", "seed", "shape", "batch", "max-loop"},
+		[]string{"outputs", "buffer", "engine", "engine-option", "engine-timeout", "threads", "input", "seed", "shape", "dim", "batch", "max-loop"},
+		[]string{"buffer", "engine", "engine-option", "engine-timeout", "threads", "input", "seed", "shape", "dim", "batch", "max-loop"},
 	},
 	{
 		"mltk", "compatibility with the Silicon Labs MLTK profiler", func() string {
