@@ -101,9 +101,9 @@ func (p *pending) state() (journals []string, study string, keeps time.Duration)
 }
 
 // Main runs the program with its arguments (without the program's name) and returns
-// the exit status. Ctrl-C, SIGTERM and SIGHUP end a running measurement and keep what was measured; a
-// second signal ends the program and what it started. Work that does not end when it is
-// told to, such as one long operator, is left where it is.
+// the exit status. Ctrl-C, SIGTERM and SIGHUP end a running measurement and keep what was
+// measured; a second signal ends the program and what it started. Work that does not end when
+// it is told to, such as one long operator, is left where it is.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	a := newApp(in, out, errw)
 	ctx, cancel := context.WithCancel(context.Background())
