@@ -62,13 +62,16 @@ func Layers(a, b *profile.Profile) []Pair {
 	j := newJoiner(a, b)
 	switch {
 	case sameNodes(&a.Model, &b.Model) && j.byNodes():
+		j.nodes = true
 		j.byName(operatorAndName)
 		j.byOrder(operator)
+		j.swallowed()
 	case !j.byGraph():
 		j.byName(operatorAndName)
 		j.byName(classAndName)
 		j.byOrder(operator)
 		j.byOrder(coreClass)
+		j.swallowed()
 	}
 	j.fused()
 	ps := j.pairs()

@@ -29,10 +29,14 @@ type joiner struct {
 	group []int         // a member of the same group nearer to its root
 	found map[int]found // by root
 	types [2]types
+	// options says of each profile whether it has the options of operators.
+	options [2]bool
+	// nodes says that positions of nodes mean the same in both profiles: they are of one model.
+	nodes bool
 }
 
 func newJoiner(a, b *profile.Profile) *joiner {
-	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}, types: [2]types{typesOf(a), typesOf(b)}}
+	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}, types: [2]types{typesOf(a), typesOf(b)}, options: [2]bool{hasOptions(a), hasOptions(b)}}
 	for i := range j.group {
 		j.group[i] = i
 	}
@@ -252,9 +256,10 @@ func (j *joiner) pairs() []Pair {
 			out[k].B = append(out[k].B, int64(i-len(j.a.Layers)))
 		}
 	}
+	made := newTensors(j)
 	for i := range out {
 		p := &out[i]
-		if p.Kind = j.kind(p); p.Kind == Same && j.found[j.root(j.first(p))].exchanged {
+		if p.Kind = j.kind(p); p.Kind == Same && (j.found[j.root(j.first(p))].exchanged || made.exchanged(p)) {
 			p.Kind = Replaced
 		}
 		if len(p.A) == 0 || len(p.B) == 0 {

@@ -272,3 +272,36 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestSwallowed: an engine that adds in the convolution has one row for both, and options that a
+// record does not have are not other ones.
+func TestSwallowed(t *testing.T) {
+	t.Parallel()
+	a := built("", func(g *maker) {
+		x := g.conv("stem", "in", 8, 3)
+		y := g.conv("c", x, 8, 3)
+		g.add("Softmax", "s", []string{g.add("Add", "add", []string{y, x}, image)}, image)
+	})
+	record := built("", func(g *maker) {
+		x := g.conv("stem", "in", 8, 3)
+		y := g.conv("c", x, 8, 3)
+		g.last().Inputs = append(g.last().Inputs, g.tensor(x, image, false))
+		g.add("Softmax", "s", []string{y}, image)
+	})
+	for i := range record.Layers {
+		l := &record.Layers[i]
+		l.Options, l.Outputs = nil, nil
+		for k := range l.Inputs {
+			l.Inputs[k].Name = ""
+		}
+	}
+	record.Model = profile.Model{Name: "net"}
+	var got []string
+	for _, p := range Layers(a, record) {
+		got = append(got, fmt.Sprint(p.A, p.B, " ", p.Kind))
+	}
+	want := []string{"[0] [0] same", "[1 2] [1] fused", "[3] [2] same"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
