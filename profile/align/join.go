@@ -29,14 +29,14 @@ type joiner struct {
 	group []int         // a member of the same group nearer to its root
 	found map[int]found // by root
 	types [2]types
-	// options says of each profile whether it has the options of operators.
-	options [2]bool
+	// recorded says that another tool wrote one of the profiles.
+	recorded bool
 	// nodes says that positions of nodes mean the same in both profiles: they are of one model.
 	nodes bool
 }
 
 func newJoiner(a, b *profile.Profile) *joiner {
-	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}, types: [2]types{typesOf(a), typesOf(b)}, options: [2]bool{hasOptions(a), hasOptions(b)}}
+	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}, types: [2]types{typesOf(a), typesOf(b)}, recorded: recorded(a) || recorded(b)}
 	for i := range j.group {
 		j.group[i] = i
 	}

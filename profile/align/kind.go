@@ -48,7 +48,7 @@ func (j *joiner) one(as, bs profile.Layers) Kind {
 			return Quantised
 		case pruned(a, b):
 			return Pruned
-		case !sameShapes(a, b):
+		case !j.sameShapes(a, b):
 			kind = Resized
 		case kind == Same && !j.sameOptions(a, b):
 			kind = Replaced
@@ -161,10 +161,8 @@ func (j *joiner) otherType(a, b *profile.Layer) bool {
 	return false
 }
 
-// hasOptions reports whether a profile knows the options of operators.
-func hasOptions(p *profile.Profile) bool {
-	return slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { return len(l.Options) > 0 })
-}
+// recorded reports whether another tool wrote a profile: it leaves out options and operands.
+func recorded(p *profile.Profile) bool { return p.Target.Kind == profile.TargetImport }
 
 // integer reports whether a type is one of quantised numbers.
 func integer(t string) bool { return strings.HasPrefix(t, "int") || strings.HasPrefix(t, "uint") }
@@ -204,10 +202,10 @@ func zeros(l *profile.Layer) float64 {
 
 // sameShapes reports whether operands and results have the same shapes: in one format in order,
 // else apart from layout. Shapes that are not known are not different.
-func sameShapes(a, b *profile.Layer) bool {
+func (j *joiner) sameShapes(a, b *profile.Layer) bool {
 	unknown := len(a.Outputs) == 0 || len(b.Outputs) == 0
 	if lite(a) == lite(b) {
-		return (unknown || slices.EqualFunc(a.Outputs, b.Outputs, sameShape)) && equalWhere(a.Inputs, b.Inputs)
+		return (unknown || slices.EqualFunc(a.Outputs, b.Outputs, sameShape)) && (j.recorded || equalWhere(a.Inputs, b.Inputs))
 	}
 	if unknown {
 		return true
@@ -238,9 +236,9 @@ func sized(shape []int64) []int64 {
 }
 
 // sameOptions reports whether layers agree in operator and options: in one format in all of them,
-// else in the window. Records of other tools do not have them.
+// else in the window. Profiles of other tools do not have them.
 func (j *joiner) sameOptions(a, b *profile.Layer) bool {
-	if !j.options[0] || !j.options[1] {
+	if j.recorded {
 		return classOf(a.Op) == classOf(b.Op)
 	}
 	if lite(a) != lite(b) || a.Op != b.Op || a.Domain != b.Domain {

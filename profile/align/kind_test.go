@@ -290,12 +290,12 @@ func TestSwallowed(t *testing.T) {
 	})
 	for i := range record.Layers {
 		l := &record.Layers[i]
-		l.Options, l.Outputs = nil, nil
+		l.Options, l.Outputs = []profile.Option{{Key: "node_index", Value: "7"}}, nil
 		for k := range l.Inputs {
 			l.Inputs[k].Name = ""
 		}
 	}
-	record.Model = profile.Model{Name: "net"}
+	record.Model, record.Target.Kind = profile.Model{Name: "net"}, profile.TargetImport
 	var got []string
 	for _, p := range Layers(a, record) {
 		got = append(got, fmt.Sprint(p.A, p.B, " ", p.Kind))
