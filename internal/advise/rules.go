@@ -154,7 +154,7 @@ var table = []Rule{
 		When:     "Planning and the first inference take more than ten times as long as a later one, and more than 1 ms",
 		Silent:   "the first inference is nearly as fast as later ones",
 		Quantity: firstRun, Source: FromProfile, Where: OnHost,
-		Command: "opmeter profile MODEL ON --cold start",
+		Command: "opmeter profile MODEL ON --cold=start",
 		find:    (*Facts).first, change: func(context.Context, *Facts) (*Variant, error) { return &Variant{Keep: true}, nil },
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,6 +65,9 @@ func (g *gateRun) jobs(args []string) ([]gateJob, error) {
 	if err == nil {
 		err = g.check(jobs)
 	}
+	if err == nil {
+		err = g.used(jobs)
+	}
 	return jobs, err
 }
 
@@ -93,12 +97,13 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 			return nil, err
 		}
 		for _, f := range files {
-			list := targets
+			list, m := targets, g.f.m
 			if len(g.f.t.on) == 0 {
-				list = append([]string{gate.Host}, targets...)
+				e := g.entry(f)
+				list, m.shapes = slices.Concat(e.Targets, targets), slices.Concat(e.Shapes, m.shapes)
 			}
 			for _, t := range list {
-				if err := add(f, t, g.f.m); err != nil {
+				if err := add(f, t, m); err != nil {
 					return nil, err
 				}
 			}
@@ -124,6 +129,37 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 		return nil, useError("name a model file, or list models in %s", filepath.Join(gate.Folder, gate.PolicyFile))
 	}
 	return out, nil
+}
+
+// entry is what the policy says of a model; without an entry it is judged on this computer.
+func (g *gateRun) entry(file string) gate.Entry {
+	name := g.name(file)
+	for _, e := range g.rules.Models {
+		if gate.Matches(path.Clean(e.Model), name) {
+			return e
+		}
+	}
+	return gate.Entry{Targets: []string{gate.Host}}
+}
+
+// used refuses rules of the policy that are for nothing that the gate judges.
+func (g *gateRun) used(jobs []gateJob) error {
+	var all [][2]string
+	for i := range jobs {
+		all = append(all, [2]string{jobs[i].name, jobs[i].target})
+	}
+	for _, e := range g.rules.Models {
+		files, err := filepath.Glob(filepath.Join(g.root, filepath.FromSlash(e.Model)))
+		if err != nil {
+			continue // reported where the models are listed
+		}
+		for _, f := range files {
+			for _, t := range e.Targets {
+				all = append(all, [2]string{g.name(f), t})
+			}
+		}
+	}
+	return withStatus(statusInput, g.rules.Unused(all))
 }
 
 // check refuses targets that do not exist, before any work is done.

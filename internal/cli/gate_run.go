@@ -143,6 +143,10 @@ func (g *gateRun) judge(ctx context.Context, j *gateJob, b *gate.Base, since *ga
 		}
 	}
 	out.Figures = gate.Judge(j.rules, side, fresh.side, o.known)
+	if len(out.Figures) == 0 && j.measured() == nil {
+		out.Error = "no figure of the policy is known: add one, such as macs"
+		return p, withStatus(statusInput, fmt.Errorf("%s on %s: %s", j.name, j.target, out.Error))
+	}
 	if side != nil && side != fresh.side && side.Profile != nil {
 		out.Layers = gate.Changes(side.Profile, fresh.side.Profile, layerFigure(j, out.Figures))
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // OutputError is the key of the difference of the outputs: 0 for equal outputs. For integers it is
-// the largest difference in quantisation steps, for floats the largest difference divided by the
-// largest magnitude.
+// the largest difference in quantisation steps, for floats the root mean square of the differences
+// divided by that of the base's elements.
 const OutputError = "output_error"
 
 // whole lists the figures that are fields of a profile without a known quantity.

@@ -40,7 +40,9 @@ func (o Outputs) Difference(base Outputs) (worst float64, text string, ok bool) 
 		case d.State == profile.Equal:
 		case d.Steps != nil:
 			v = *d.Steps
-		case d.MaxRelative != nil:
+		case d.SNR != nil:
+			v = math.Pow(10, -*d.SNR/20)
+		case d.MaxRelative != nil: // the base is all zeros
 			v = *d.MaxRelative
 		case d.Same != nil:
 			v = 1 - *d.Same

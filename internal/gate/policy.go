@@ -333,8 +333,8 @@ func (d *decoder) margin(n *yaml.Node, key string) float64 {
 	if percent {
 		v /= 100
 	}
-	if err != nil || !(v >= 0 && v <= 10) {
-		d.fail(n, key, "is %q; expected a part from 0%% to 1000%%, such as 5%%", s)
+	if err != nil || !(v >= 0 && v <= 10) || !percent && v > 1 { // 10 was meant to be 10%
+		d.fail(n, key, "is %q; expected a part from 0%% to 1000%%, such as 5%% or 0.05", s)
 		return 0
 	}
 	return v
@@ -400,6 +400,16 @@ func Matches(pattern, name string) bool {
 	whole, _ := path.Match(pattern, name)
 	last, _ := path.Match(pattern, path.Base(name))
 	return whole || last && !strings.Contains(pattern, "/")
+}
+
+// Unused returns an error for the first rule whose patterns match none of some models and targets.
+func (p *Policy) Unused(jobs [][2]string) error {
+	for i, r := range p.Rules {
+		if !slices.ContainsFunc(jobs, func(j [2]string) bool { return Matches(r.Model, j[0]) && Matches(r.Target, j[1]) }) {
+			return &PolicyError{File: p.File, Key: fmt.Sprintf("figures[%d]", i), Text: fmt.Sprintf("%s is for no model and target of the gate: check model %q and target %q, or add the target to models", r.Figure, r.Model, r.Target)}
+		}
+	}
+	return nil
 }
 
 // For lists the rules for a model on a target: of each figure the last one that matches.

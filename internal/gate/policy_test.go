@@ -60,6 +60,7 @@ func TestPolicyErrors(t *testing.T) {
 		"figures:\n- {figure: mac}": "p.yaml:2: figures[0].figure: is \"mac\", which is not a figure (did you mean macs?)",
 		"figures:\n- {margin: 1%}":  "p.yaml:2: figures[0]: has no figure",
 		"figures:\n- figure: macs\n  margin: lots":               "p.yaml:3: figures[0].margin: is \"lots\"; expected a part from 0% to 1000%",
+		"figures:\n- figure: macs\n  margin: 10":                 "figures[0].margin: is \"10\"",
 		"figures:\n- figure: macs\n  margin: -1%":                "figures[0].margin: is \"-1%\"",
 		"figures:\n- figure: macs\n  margin: .nan":               "figures[0].margin: is \".nan\"",
 		"figures:\n- figure: macs\n  floor: 1KiB":                "figures[0].floor: is \"1KiB\"; expected a number",
