@@ -199,7 +199,7 @@ func (f *Facts) fitting() (fit []*profile.Profile, why string) {
 	}
 	fit = slices.DeleteFunc(fit, func(p *profile.Profile) bool { return p.Totals.Latency == nil })
 	if len(fit) == 0 {
-		return nil, "no target runs the model"
+		return nil, "no other target is known to hold the model"
 	}
 	return fit, ""
 }
