@@ -72,7 +72,7 @@ that the budget can show is printed before. Ctrl-C keeps what was measured.`,
 }
 
 func (f *abFlags) add(a *app, c *cobra.Command) {
-	c.Flags().BoolVar(&f.command, "command", false, "alternatives are commands (no shell), each timed as a whole")
+	c.Flags().BoolVar(&f.command, "command", false, "time commands, each as a whole, without a shell")
 	c.Flags().StringVar(&f.binaries, "binary", "", "`OLD,NEW`: opmeter programs that run the model")
 	c.Flags().StringArrayVar(&f.names, "name", nil, "`TEXT`: what an alternative is called, one for each")
 	spanVar(c, &f.budget, "budget", ab.DefaultBudget, time.Second, "time that the measurement may take", "a time of a second or more, such as 2m")

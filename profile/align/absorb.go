@@ -176,7 +176,7 @@ func (t *tensors) evidence(l *profile.Layer, own, into int, operands int) bool {
 		return false
 	case operands > 1 && !heavy[class]:
 		return false
-	case t.j.nodes || operands < 2:
+	case t.j.nodes || operands < 2 && t.j.recorded:
 		return true
 	}
 	// The other operand is one more input, or the layer has the name of the result.

@@ -62,7 +62,7 @@ func Layers(a, b *profile.Profile) []Pair {
 	j := newJoiner(a, b)
 	switch {
 	case sameNodes(&a.Model, &b.Model) && j.byNodes():
-		j.nodes = true
+		j.nodes = known(a.Model.StructureSHA256, b.Model.StructureSHA256) || known(a.Model.SHA256, b.Model.SHA256)
 		j.byName(operatorAndName)
 		j.byOrder(operator)
 		j.swallowed()
@@ -83,6 +83,9 @@ func Layers(a, b *profile.Profile) []Pair {
 	}
 	return inOrder(ps, len(a.Layers), len(b.Layers))
 }
+
+// known reports whether two hashes are there and equal.
+func known(a, b string) bool { return a != "" && a == b }
 
 // mirrored is the pair with the profiles exchanged.
 func (p Pair) mirrored() Pair {

@@ -23,7 +23,7 @@ func sampleLayers() []profile.Layer { return sample.New(sample.Options{Samples: 
 
 // rowsFit is true when the table says that it has so many rows.
 func rowsFit(n int) string {
-	return fmt.Sprintf(`document.querySelector("main table[role=grid]").ariaRowCount === "%d"`, n+2)
+	return fmt.Sprintf(`document.querySelector("main table[role=grid]")?.ariaRowCount === "%d"`, n+2)
 }
 
 // firstRows returns the indices of the layers in the first rows.
