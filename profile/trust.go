@@ -52,6 +52,8 @@ const (
 	DoubtModes    DoubtCode = "two_modes" // two separate groups of times
 	// spread of the machine's speed during the runs, as a part
 	DoubtSpeed DoubtCode = "speed"
+	// what the machine's speed differs by from that of earlier measurements, as a part
+	DoubtEarlier DoubtCode = "earlier_speed"
 	// part of the time in which other programs used the processor
 	DoubtWaiting DoubtCode = "waiting"
 	DoubtStolen  DoubtCode = "stolen" // part of the time that the hypervisor took
@@ -82,7 +84,7 @@ const (
 var doubtsOfShares = []DoubtCode{DoubtShareRuns, DoubtShares, DoubtInstruments}
 
 var doubtCodes = []string{
-	string(DoubtFewRuns), string(DoubtInterval), string(DoubtSpread), string(DoubtStep), string(DoubtDrift), string(DoubtModes), string(DoubtSpeed),
+	string(DoubtFewRuns), string(DoubtInterval), string(DoubtSpread), string(DoubtStep), string(DoubtDrift), string(DoubtModes), string(DoubtSpeed), string(DoubtEarlier),
 	string(DoubtWaiting), string(DoubtStolen), string(DoubtThrottled), string(DoubtQuota), string(DoubtBusy), string(DoubtGovernor), string(DoubtBattery), string(DoubtThreads),
 	string(DoubtCollector), string(DoubtInstruments), string(DoubtReconcile), string(DoubtIncomplete), string(DoubtNotPinned), string(DoubtLost),
 	string(DoubtTolerance), string(DoubtShareRuns), string(DoubtShares),

@@ -25,6 +25,8 @@ import (
 
 	"github.com/opmeter/opmeter/bench/fresh"
 	"github.com/opmeter/opmeter/internal/base/stats"
+	"github.com/opmeter/opmeter/internal/measure/quality"
+	"github.com/opmeter/opmeter/internal/measure/speedlog"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -139,6 +141,9 @@ func burden(kind string) error {
 // resultOf returns a function that takes the figures from a profile, begun at a time.
 func resultOf(start time.Time) func(*profile.Profile) result {
 	return func(p *profile.Profile) result {
+		if speed, ok := quality.Speed(p); ok {
+			quality.BetweenRuns(p, speedlog.Default(p.Host.CPUModel).Add(speed, start))
+		}
 		r := result{Took: time.Since(start).Seconds(), Interval: p.Totals.Latency.CI95, Tolerance: -1}
 		r.Latency, _ = p.Totals.Latency.Best()
 		if t := p.Trust; t != nil {

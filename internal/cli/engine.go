@@ -15,6 +15,8 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/internal/measure/quality"
+	"github.com/opmeter/opmeter/internal/measure/speedlog"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -184,6 +186,11 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 				began := time.Now()
 				p, err := opmeter.Profile(ctx, m, opts)
 				took = time.Since(began)
+				if err == nil && p.Host != nil {
+					if speed, ok := quality.Speed(p); ok {
+						quality.BetweenRuns(p, speedlog.Default(p.Host.CPUModel).Add(speed, began))
+					}
+				}
 				if _, ok := errors.AsType[*opmeter.UnrunError](err); ok {
 					err = nil // each output says so itself
 				}

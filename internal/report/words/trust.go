@@ -143,6 +143,8 @@ func doubt(d *profile.Doubt) string {
 		return "latencies fall into separate groups that the machine's speed does not explain"
 	case profile.DoubtSpeed:
 		return "machine speed varied by " + part
+	case profile.DoubtEarlier:
+		return "machine speed differs by " + part + " from earlier measurements"
 	case profile.DoubtWaiting:
 		return "other programs disturbed " + part + " of the inferences"
 	case profile.DoubtStolen:
@@ -200,6 +202,7 @@ var qualityCauses = []struct {
 	{profile.DoubtStolen, "machine busy (hypervisor)", "repeat on a machine of your own, or with --time 10s"},
 	{profile.DoubtBusy, "machine busy", "close other programs and repeat with --time 10s"},
 	{profile.DoubtSpeed, "CPU speed changed", "fix the CPU frequency, or repeat with --time 10s"},
+	{profile.DoubtEarlier, "CPU speed changes between runs", "fix the CPU frequency, or compare with opmeter ab"},
 	{profile.DoubtBattery, "running on battery", "plug in the power supply and repeat"},
 	{profile.DoubtCollector, "garbage collector ran", "repeat with --time 10s"},
 }

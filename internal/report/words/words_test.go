@@ -100,7 +100,7 @@ func TestDoubts(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[profile.DoubtCode]string{
 		profile.DoubtFewRuns: "only 3 runs", profile.DoubtInterval: "±300 %", profile.DoubtSpread: "varies by 300 %", profile.DoubtStep: "shifted by 300 %", profile.DoubtDrift: "drifted by 300 %",
-		profile.DoubtModes: "separate groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtWaiting: "disturbed 300 % of the inferences", profile.DoubtStolen: "hypervisor took 300 %",
+		profile.DoubtModes: "separate groups", profile.DoubtSpeed: "speed varied by 300 %", profile.DoubtEarlier: "differs by 300 %", profile.DoubtWaiting: "disturbed 300 % of the inferences", profile.DoubtStolen: "hypervisor took 300 %",
 		profile.DoubtThrottled: "heat 3 times", profile.DoubtQuota: "for 3 s", profile.DoubtBusy: "load average 3.0 per CPU", profile.DoubtGovernor: "follows the load", profile.DoubtBattery: "battery",
 		profile.DoubtThreads: "3 threads per CPU", profile.DoubtCollector: "ran 3 times", profile.DoubtInstruments: "overhead 300 %", profile.DoubtReconcile: "differ by 300 %",
 		profile.DoubtIncomplete: "3 layers did not run", profile.DoubtNotPinned: "not be pinned", profile.DoubtLost: "in 300 % of the inferences",

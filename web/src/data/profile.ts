@@ -156,7 +156,7 @@ export interface Difference {
 /** Doubt is a reason not to rely on a latency. */
 export interface Doubt {
   /** Code names it. */
-  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned" | "lost" | "tolerance" | "share_runs" | "shares";
+  code: "few_runs" | "interval" | "spread" | "step" | "drift" | "two_modes" | "speed" | "earlier_speed" | "waiting" | "stolen" | "throttled" | "quota" | "busy" | "governor" | "battery" | "threads" | "collector" | "instruments" | "reconcile" | "incomplete" | "not_pinned" | "lost" | "tolerance" | "share_runs" | "shares";
   /** Value is the figure that gave rise to it, in the unit of its code, absent if unknown. Limit is what it was judged by. */
   limit?: number;
   /** Value is the figure that gave rise to it, in the unit of its code, absent if unknown. Limit is what it was judged by. */

@@ -21,6 +21,7 @@ const doubts: Record<Doubt["code"], { with: Says; without: string }> = {
   drift: { with: (v) => `latency drifted by ${percent(Math.abs(v))} during the runs`, without: "latency drifted during the runs" },
   two_modes: { with: () => "latencies fall into separate groups that the machine's speed does not explain", without: "latencies fall into separate groups" },
   speed: { with: (v) => `machine speed varied by ${percent(v)}`, without: "machine speed varied" },
+  earlier_speed: { with: (v) => `machine speed differs by ${percent(v)} from earlier measurements`, without: "machine speed differs from earlier measurements" },
   waiting: { with: (v) => `other programs disturbed ${percent(v)} of the inferences`, without: "other programs disturbed inferences" },
   stolen: { with: (v) => `hypervisor took ${percent(v)} of the time`, without: "hypervisor took time" },
   throttled: { with: (v) => `CPU throttled by heat ${times(v)}`, without: "CPU throttled by heat" },
