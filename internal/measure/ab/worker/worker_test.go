@@ -61,8 +61,9 @@ func TestMain(m *testing.M) {
 		p := &Processes{Alternatives: workers("silent2", "silent2")}
 		fmt.Println(p.Begin(context.Background(), 0))
 	case "silent2":
-		fmt.Fprintln(os.Stderr, os.Getpid())
-		select {}
+		for {
+			time.Sleep(time.Hour) // select {} is a deadlock, which ends the process
+		}
 	}
 	os.Exit(0)
 }
