@@ -7,15 +7,9 @@
 package main
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,30 +17,25 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/opmeter/opmeter/internal/cli"
 )
 
-// systems are those with an archive.
-var systems = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64", "freebsd/amd64"}
+// release is what packers work on.
+type release struct {
+	version   string
+	when      time.Time // of the commit
+	systems   []string
+	documents []entry            // the files that every archive has
+	built     map[string][]entry // programs by system, see programs
+	files     []entry            // of the packers before
+}
 
-// programs are those of an archive: the second one opens external engines for the first.
-var programs = []string{"opmeter", "opmeter-engine"}
-
-// containerFile makes an image of the program alone.
-const containerFile = `# The program needs nothing beside it. Models come in as a volume:
-#   podman run --rm -v "$PWD:/work:ro" opmeter profile model.tflite
-FROM scratch
-COPY opmeter /opmeter
-WORKDIR /work
-ENTRYPOINT ["/opmeter"]
-`
-
-// entry is a file of an archive.
-type entry struct {
+// packers lists the kinds of packages, in this order. Each returns the files of its kind; it finds
+// those of the packers before it in files.
+var packers = []struct {
 	name string
-	data []byte
-	run  bool // a program
+	pack func(*release) ([]entry, error)
+}{
+	{"archives", archives},
 }
 
 func main() {
@@ -54,13 +43,13 @@ func main() {
 	version := flag.String("version", "", "version in the names (default: what git describe says)")
 	only := flag.String("systems", strings.Join(systems, ","), "systems to build for")
 	flag.Parse()
-	if err := release(*out, *version, strings.Split(*only, ",")); err != nil {
+	if err := run(*out, *version, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func release(out, version string, list []string) error {
+func run(out, version string, list []string) error {
 	when, err := commitTime()
 	if err != nil {
 		return err
@@ -70,142 +59,42 @@ func release(out, version string, list []string) error {
 			return err
 		}
 	}
-	common, err := documents(".", version)
-	if err != nil {
+	r := &release{version: version, when: when, systems: list}
+	if r.documents, err = documents(".", version); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	var sums []string
-	write := func(name string, data []byte) error {
-		sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name))
-		fmt.Printf("%s, %d bytes\n", name, len(data))
-		return os.WriteFile(filepath.Join(out, name), data, 0o644)
-	}
-	for _, system := range list {
-		var files []entry
-		for _, p := range programs {
-			data, err := build(p, system)
-			if err != nil {
-				return err
-			}
-			files = append(files, entry{programName(p, system), data, true})
-		}
-		name := "opmeter-" + version + "-" + strings.ReplaceAll(system, "/", "-")
-		files = append(files, common...)
-		pack, ending := tarball, ".tar.gz"
-		if strings.HasPrefix(system, "windows/") {
-			pack, ending = zipped, ".zip"
-		}
-		data, err := pack(name, files, when)
+	for _, p := range packers {
+		files, err := p.pack(r)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		if err := write(name+ending, data); err != nil {
-			return err
-		}
+		r.files = append(r.files, files...)
+	}
+	return write(out, append(r.files, entry{name: "SHA256SUMS", data: checksums(r.files)}))
+}
+
+// checksums lists the files as sha256sum does, in the order of their lines.
+func checksums(files []entry) []byte {
+	var sums []string
+	for _, f := range files {
+		sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(f.data), f.name))
 	}
 	slices.Sort(sums)
-	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(strings.Join(sums, "")), 0o644)
+	return []byte(strings.Join(sums, ""))
 }
 
-func programName(program, system string) string {
-	if strings.HasPrefix(system, "windows/") {
-		return program + ".exe"
+// write puts files into a folder.
+func write(folder string, files []entry) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
 	}
-	return program
-}
-
-// build compiles a program without anything of the machine that does it.
-func build(program, system string) ([]byte, error) {
-	goos, arch, ok := strings.Cut(system, "/")
-	if !ok {
-		return nil, fmt.Errorf("system %q: write it as linux/amd64", system)
-	}
-	dir, err := os.MkdirTemp("", "release")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	bin := filepath.Join(dir, programName(program, system))
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", bin, "./cmd/"+program)
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0")
-	c.Stderr = os.Stderr
-	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("build for %s: %w", system, err)
-	}
-	return os.ReadFile(bin)
-}
-
-// documents are the files that every archive has; root is the repository.
-func documents(root, version string) ([]entry, error) {
-	var out []entry
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, entry{name: name, data: data})
-	}
-	for _, p := range cli.Manual(version) {
-		out = append(out, entry{name: "man/man1/" + p.Name, data: p.Text})
-	}
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		var b bytes.Buffer
-		if err := cli.Completion(&b, shell); err != nil {
-			return nil, err
-		}
-		out = append(out, entry{name: "completions/opmeter." + shell, data: b.Bytes()})
-	}
-	return append(out, entry{name: "Containerfile", data: []byte(containerFile)}), nil
-}
-
-// tarball packs files below a folder, all of them as old as the commit.
-func tarball(folder string, files []entry, when time.Time) ([]byte, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	t := tar.NewWriter(z)
 	for _, f := range files {
-		h := &tar.Header{Name: folder + "/" + f.name, Mode: mode(f), Size: int64(len(f.data)), ModTime: when, Format: tar.FormatUSTAR}
-		if err := t.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := t.Write(f.data); err != nil {
-			return nil, err
+		fmt.Printf("%s, %d bytes\n", f.name, len(f.data))
+		if err := os.WriteFile(filepath.Join(folder, f.name), f.data, 0o644); err != nil {
+			return err
 		}
 	}
-	err = errors.Join(t.Close(), z.Close())
-	return b.Bytes(), err
-}
-
-// zipped is tarball for systems that have no tar.
-func zipped(folder string, files []entry, when time.Time) ([]byte, error) {
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for _, f := range files {
-		h := &zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: when}
-		h.SetMode(os.FileMode(mode(f)))
-		w, err := z.CreateHeader(h)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := io.Copy(w, bytes.NewReader(f.data)); err != nil {
-			return nil, err
-		}
-	}
-	err := z.Close()
-	return b.Bytes(), err
-}
-
-func mode(f entry) int64 {
-	if f.run {
-		return 0o755
-	}
-	return 0o644
+	return nil
 }
 
 // commitTime is the time of the commit that is built, or SOURCE_DATE_EPOCH.

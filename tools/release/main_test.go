@@ -82,3 +82,26 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 }
+
+// Packages share one build of a system, and the checksums list every file in the order of lines.
+func TestProgramsAreBuiltOnce(t *testing.T) {
+	t.Parallel()
+	r := &release{version: "1.2.3", systems: []string{"windows/amd64", "linux/arm64"}, built: map[string][]entry{
+		"windows/amd64": {{"opmeter.exe", []byte("MZ"), true}},
+		"linux/arm64":   {{"opmeter", []byte("ELF"), true}},
+	}}
+	files, err := archives(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.name)
+	}
+	if want := []string{"opmeter-1.2.3-windows-amd64.zip", "opmeter-1.2.3-linux-arm64.tar.gz"}; !slices.Equal(names, want) {
+		t.Errorf("archives %q, want %q", names, want)
+	}
+	if got, want := string(checksums([]entry{{name: "b"}, {name: "a", data: []byte("x")}})), "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881  a\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b\n"; got != want {
+		t.Errorf("checksums\n%s, want\n%s", got, want)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// systems are those that a release has archives for.
+var systems = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "freebsd/amd64"}
+
+// commands are the programs below cmd: the second one opens external engines for the first.
+var commands = []string{"opmeter", "opmeter-engine"}
+
+// programs returns the programs of a system. It builds them once a release, whatever the number of
+// packages that contain them.
+func (r *release) programs(system string) ([]entry, error) {
+	if files, ok := r.built[system]; ok {
+		return files, nil
+	}
+	var files []entry
+	for _, c := range commands {
+		data, err := build(c, system)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, entry{programName(c, system), data, true})
+	}
+	if r.built == nil {
+		r.built = map[string][]entry{}
+	}
+	r.built[system] = files
+	return files, nil
+}
+
+func programName(program, system string) string {
+	if strings.HasPrefix(system, "windows/") {
+		return program + ".exe"
+	}
+	return program
+}
+
+// build compiles a program without anything of the machine that does it.
+func build(program, system string) ([]byte, error) {
+	goos, arch, ok := strings.Cut(system, "/")
+	if !ok {
+		return nil, fmt.Errorf("system %q: write it as linux/amd64", system)
+	}
+	dir, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	bin := filepath.Join(dir, programName(program, system))
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", bin, "./cmd/"+program)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0")
+	c.Stderr = os.Stderr
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("build for %s: %w", system, err)
+	}
+	return os.ReadFile(bin)
+}
