@@ -182,9 +182,9 @@ func together(ctx context.Context, program string) (*togetherResult, error) {
 		return nil, err
 	}
 	r.Records, r.Notes = len(s.Records), s.Notes
-	if last := s.Last(gate.Accepted, "net.yaml", gate.Host, "default"); last == nil {
-		r.Notes = append(r.Notes, "no last record")
-	} else if _, note := s.Profile(last); note != "" {
+	if heads := s.Heads("net.yaml", gate.Host, "default"); len(heads) != 1 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d records are not replaced", len(heads)))
+	} else if _, note := s.Profile(heads[0]); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
 	return r, nil

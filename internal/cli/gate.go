@@ -46,6 +46,7 @@ func newGate(a *app) *cobra.Command {
 		Long: `Compare models with their base by the rules of a policy. Exact figures (work, memory, sizes,
 estimates, emulated instructions) decide first; --measure also times both versions interleaved.
 The base is the merge base with the branch that the change is for, or what was accepted since.
+A model that the base has and the change lacks is worse, unless opmeter gate accept names it.
 Exit status: 0 not worse, 1 worse, 5 undecided. docs/ci.md has the rules and workflow files.`,
 		Example: `  opmeter gate models/kws.tflite
   opmeter gate model.tflite --emulate mps2-an505 -o gate.md -o junit.xml
@@ -97,7 +98,8 @@ func newGateAccept(a *app) *cobra.Command {
 		Use:   "accept MODEL...",
 		Short: "Make the figures of the working tree the new baseline",
 		Long: `Save the figures of the working tree as baselines, with a reason. A later opmeter gate compares
-with them until they are part of its base. Commit the folder .opmeter with the change.`,
+with them until they are part of its base. A model whose file is gone is accepted as removed.
+Commit the folder .opmeter with the change.`,
 		Example: `  opmeter gate accept model.tflite --reason "wider first layer, +1.2 % accuracy"
   opmeter gate accept --policy ci/gate.yaml --reason "new runtime"`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -133,7 +135,7 @@ acknowledgement is a line of .opmeter/ignore.jsonl: commit it.`,
 			if err != nil {
 				return err
 			}
-			return r.ignore(&g)
+			return r.ignore(c.Context(), &g)
 		},
 	}
 	c.Flags().StringVar(&g.Until, "until", "", "`DATE`: last day, such as 2030-12-31")
@@ -203,6 +205,9 @@ func (a *app) newGateRun(ctx context.Context, f *gateFlags) (*gateRun, error) {
 		if ctx.Err() != nil {
 			return nil, told(ctx.Err())
 		}
+		if !errors.Is(err, gate.ErrNoGit) && !errors.Is(err, gate.ErrNoRepo) {
+			return nil, withStatus(statusSource, err)
+		}
 		g.repo, g.why = nil, err
 	} else {
 		g.root = g.repo.Root
@@ -214,6 +219,7 @@ func (a *app) newGateRun(ctx context.Context, f *gateFlags) (*gateRun, error) {
 	if g.store, err = gate.Open(dir); err != nil {
 		return nil, withStatus(statusInput, plainPath(err))
 	}
+	_ = g.store.Clean() // of processes that were killed; where it cannot be written, they stay
 	return g, g.readPolicy(dir)
 }
 
@@ -261,9 +267,9 @@ func (g *gateRun) init(args []string) error {
 }
 
 // ignore appends an acknowledgement.
-func (g *gateRun) ignore(i *gate.Ignore) error {
+func (g *gateRun) ignore(ctx context.Context, i *gate.Ignore) error {
 	if _, ok := gate.Lookup(i.Figure); !ok {
-		return useError("%q is not a figure: docs/ci.md lists them", i.Figure)
+		return useError("%q is not a figure%s; docs/ci.md lists them", i.Figure, gate.Nearest(i.Figure, gate.Keys()))
 	}
 	end, err := time.Parse(time.DateOnly, i.Until)
 	switch {
@@ -279,12 +285,54 @@ func (g *gateRun) ignore(i *gate.Ignore) error {
 			return useError("%s %q is not a pattern such as models/*.tflite", p.flag, p.pattern)
 		}
 	}
+	if err := g.concerns(ctx, i); err != nil {
+		return err
+	}
 	i.Time = g.stamp()
 	if err := g.store.Ignore(*i); err != nil {
 		return withStatus(statusUse, plainPath(err))
 	}
 	fmt.Fprintf(g.a.out, "%s does not decide until %s: %s\n", i.Figure, i.Until, text.Clean(i.Reason))
 	return nil
+}
+
+// concerns refuses an acknowledgement that is about nothing: a name is wrong then.
+func (g *gateRun) concerns(ctx context.Context, i *gate.Ignore) error {
+	var figures []string
+	for _, r := range g.rules.Rules {
+		figures = append(figures, r.Figure)
+	}
+	if !slices.Contains(figures, i.Figure) {
+		return useError("no rule of the policy (%s) is about %s, so that it never decides%s", g.rules.File, i.Figure, gate.Nearest(i.Figure, figures))
+	}
+	if i.Target != "" && !strings.ContainsAny(i.Target, "*?[") {
+		if err := g.check([]gateJob{{target: i.Target}}); err != nil {
+			return err
+		}
+	}
+	if i.Model == "" || g.repo == nil {
+		return nil // without git the files of the base are not known
+	}
+	var models []string
+	if err := g.repo.Tracking(ctx, func(path string) {
+		if isModelName(path) {
+			models = append(models, path)
+		}
+	}); err != nil {
+		return withStatus(statusSource, err)
+	}
+	for _, at := range g.store.Places(func(string) bool { return true }) {
+		models = append(models, at[0])
+	}
+	for _, m := range models {
+		if gate.Matches(i.Model, m) {
+			return nil
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(g.root, filepath.FromSlash(i.Model))); err == nil {
+		return nil
+	}
+	return useError("--model %q: neither git nor the baselines have such a model%s", i.Model, gate.Nearest(i.Model, models))
 }
 
 func (g *gateRun) stamp() string { return g.now.UTC().Format(time.RFC3339) }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
@@ -113,7 +114,7 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 	for _, e := range g.rules.Models {
 		files, err := filepath.Glob(filepath.Join(g.root, filepath.FromSlash(e.Model)))
 		if err != nil || len(files) == 0 {
-			return nil, withStatus(statusInput, fmt.Errorf("%s: model %s: no such file below %s", g.rules.File, e.Model, g.root))
+			return nil, withStatus(statusInput, fmt.Errorf("%s: model %s: no such file below %s; if it was removed, remove the entry", g.rules.File, e.Model, g.root))
 		}
 		m := g.f.m
 		m.shapes = slices.Concat(e.Shapes, g.f.m.shapes)
@@ -132,8 +133,10 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 }
 
 // entry is what the policy says of a model; without an entry it is judged on this computer.
-func (g *gateRun) entry(file string) gate.Entry {
-	name := g.name(file)
+func (g *gateRun) entry(file string) gate.Entry { return g.entryOf(g.name(file)) }
+
+// entryOf is [gateRun.entry] by the name of a model.
+func (g *gateRun) entryOf(name string) gate.Entry {
 	for _, e := range g.rules.Models {
 		if gate.Matches(path.Clean(e.Model), name) {
 			return e
@@ -335,8 +338,8 @@ func (g *gateRun) emulated(ctx context.Context, j *gateJob, m *opmeter.Model, na
 // baseOf finds out the figures of the base of a job. known is false if they cannot be had, and the
 // note says why; the side is nil if the base has no such model.
 func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.Base, since *gate.Store) (o origin) {
-	if r := since.Last(gate.Accepted, j.name, j.target, j.settings()); r != nil {
-		return g.stored(ctx, j, fresh, r)
+	if heads := g.store.Heads(j.name, j.target, j.settings()); slices.ContainsFunc(heads, since.Has) {
+		return g.head(ctx, j, fresh, heads)
 	}
 	switch b.Kind {
 	case gate.Saved:
@@ -366,14 +369,37 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 
 // accepted takes the last accepted baseline; why says why it is the base, "" where that is known.
 func (g *gateRun) accepted(ctx context.Context, j *gateJob, fresh *taken, why string) origin {
-	r := g.store.Last(gate.Accepted, j.name, j.target, j.settings())
-	if r == nil {
+	heads := g.store.Heads(j.name, j.target, j.settings())
+	if len(heads) == 0 {
 		return origin{note: strings.TrimPrefix(why+"; no baseline was accepted for it: run opmeter gate accept --reason TEXT", "; ")}
 	}
-	o := g.stored(ctx, j, fresh, r)
-	if why != "" {
+	o := g.head(ctx, j, fresh, heads)
+	if why != "" && o.from != "" {
 		o.from += " (" + why + ")"
 	}
+	return o
+}
+
+// head takes the accepted baseline. Where branches were merged that each accepted the model, it is
+// the one of this model; if it is neither, people have to decide.
+func (g *gateRun) head(ctx context.Context, j *gateJob, fresh *taken, heads []*gate.Record) origin {
+	if len(heads) == 1 {
+		return g.stored(ctx, j, fresh, heads[0])
+	}
+	var list []string
+	var this *gate.Record
+	for _, r := range heads {
+		list = append(list, fmt.Sprintf("%q of %s", r.Reason, r.Time[:min(len(r.Time), len(time.DateOnly))]))
+		if fresh.same(r.SHA256, r.WeightsSHA256) {
+			this = r
+		}
+	}
+	what := fmt.Sprintf("%d branches accepted this model, and none replaces the other: %s", len(heads), strings.Join(list, ", "))
+	if this == nil {
+		return origin{note: fmt.Sprintf("%s; the model is none of theirs: run opmeter gate accept %s --reason TEXT, which replaces them", what, j.name)}
+	}
+	o := g.stored(ctx, j, fresh, this)
+	o.note = strings.TrimPrefix(o.note+"; "+what+"; the model is that of the one that is taken", "; ")
 	return o
 }
 
@@ -390,7 +416,10 @@ type origin struct {
 // stored takes the model of an accepted baseline from git, or the figures of the index where git
 // lacks it.
 func (g *gateRun) stored(ctx context.Context, j *gateJob, fresh *taken, r *gate.Record) origin {
-	from := fmt.Sprintf("accepted %s: %s", r.Time[:min(len(r.Time), len("2006-01-02"))], r.Reason)
+	if r.Removed {
+		return origin{known: true, note: "the baseline says that the model was removed: " + r.Reason}
+	}
+	from := fmt.Sprintf("accepted %s: %s", r.Time[:min(len(r.Time), len(time.DateOnly))], r.Reason)
 	if fresh.same(r.SHA256, r.WeightsSHA256) && r.Machine == fresh.machine {
 		return origin{taken: fresh, known: true, from: from, file: j.path}
 	}

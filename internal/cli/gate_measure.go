@@ -67,6 +67,11 @@ func (g *gateRun) measureAll(ctx context.Context, all []prepared, res *gate.Resu
 				row.Row = rule.Without(gate.Undecided, err.Error())
 			}
 			job.Figures = append(job.Figures, row.Row)
+			if row.Base != nil {
+				if why := rule.Coarse(*row.Base); why != "" {
+					job.Notes = append(job.Notes, why)
+				}
+			}
 		}
 	}
 	return nil

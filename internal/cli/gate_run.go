@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -52,6 +53,9 @@ func (g *gateRun) run(ctx context.Context, args []string) error {
 		if fault == nil {
 			all = append(all, p)
 		}
+	}
+	if err := g.gone(ctx, args, jobs, &base, res); err != nil {
+		return withStatus(statusSource, err)
 	}
 	faults = append(faults, g.measureAll(ctx, all, res))
 	res.Acknowledge(g.store, g.now)
@@ -197,7 +201,7 @@ func (g *gateRun) show(res *gate.Result) error {
 		}
 		wrote = append(wrote, f)
 	}
-	if err := res.Write(g.a.out, g.f.format, g.f.all); err != nil {
+	if err := res.Write(g.a.out, g.f.format, g.f.all, g.a.width); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("standard output: %w", err))
 	}
 	g.a.sayWrote(wrote, false)
@@ -255,40 +259,49 @@ func (g *gateRun) recordAll(all []prepared, res *gate.Result) error {
 	return nil
 }
 
-// accept makes the figures of the working tree the baselines.
+// accept makes the figures of the working tree the baselines. Files that are gone are removed.
 func (g *gateRun) accept(ctx context.Context, args []string, reason string) error {
 	defer g.close()
-	jobs, err := g.jobs(args)
+	list, args, err := g.removals(ctx, args)
 	if err != nil {
 		return err
 	}
-	var all []prepared
-	var profiles []*profile.Profile
-	for i := range jobs {
-		t, err := g.take(ctx, &jobs[i], jobs[i].path)
+	profiles := make([]*profile.Profile, len(list))
+	if len(list) == 0 || len(args) > 0 {
+		jobs, err := g.jobs(args)
 		if err != nil {
-			return fmt.Errorf("nothing is accepted: %w", err)
+			return err
 		}
-		all = append(all, prepared{gateJob: &jobs[i], fresh: t})
-		profiles = append(profiles, t.side.Profile)
-	}
-	list := g.records(gate.Accepted, all, ctx)
-	for i := range list {
-		list[i].Reason = reason
+		var all []prepared
+		for i := range jobs {
+			t, err := g.take(ctx, &jobs[i], jobs[i].path)
+			if err != nil {
+				return fmt.Errorf("nothing is accepted: %w", err)
+			}
+			all = append(all, prepared{gateJob: &jobs[i], fresh: t})
+			profiles = append(profiles, t.side.Profile)
+		}
+		list = append(list, g.records(gate.Accepted, all, ctx)...)
 	}
 	before := make([]*gate.Record, len(list))
 	for i := range list {
-		before[i] = g.store.Last(gate.Accepted, list[i].Model, list[i].Target, list[i].Settings)
-	}
-	if err := g.store.Init(); err != nil {
-		return withStatus(statusUse, plainPath(err))
+		list[i].Reason = reason
+		if heads := g.store.Heads(list[i].Model, list[i].Target, list[i].Settings); len(heads) > 0 {
+			before[i] = heads[len(heads)-1]
+		}
 	}
 	if err := g.store.Accept(list, profiles); err != nil {
 		return withStatus(statusUse, plainPath(err))
 	}
 	for i := range list {
 		r := &list[i]
-		fmt.Fprintf(g.a.out, "accepted %s on %s: %s\n", text.Clean(r.Model), r.Target, acceptedChange(before[i], r))
+		what := acceptedChange(before[i], r, g.rules.For(r.Model, r.Target))
+		if n := len(r.Replaces); n > 1 {
+			what += fmt.Sprintf("; it replaces %d baselines of merged branches", n)
+		}
+		for k, l := range report.Wrap(fmt.Sprintf("accepted %s on %s: %s", text.Clean(r.Model), r.Target, what), max(g.a.width-2, 0)) {
+			fmt.Fprintf(g.a.out, "%s%s\n", strings.Repeat("  ", min(k, 1)), l)
+		}
 	}
 	for _, n := range g.store.Notes {
 		fmt.Fprintf(g.a.out, "note: %s\n", text.Clean(n))
@@ -297,13 +310,17 @@ func (g *gateRun) accept(ctx context.Context, args []string, reason string) erro
 	return nil
 }
 
-// acceptedChange says what a new baseline changes.
-func acceptedChange(old, fresh *gate.Record) string {
-	if old == nil {
+// acceptedChange says which figures of the policy a new baseline changes.
+func acceptedChange(old, fresh *gate.Record, rules []gate.Rule) string {
+	if fresh.Removed {
+		return "removed"
+	}
+	if old == nil || old.Removed {
 		return "first baseline, " + plural(len(fresh.Figures), "figure")
 	}
 	var list []string
-	for _, key := range gate.Keys() {
+	for i := range rules {
+		key := rules[i].Figure
 		a, had := old.Figures[key]
 		b, has := fresh.Figures[key]
 		if had && has && a != b {
@@ -312,7 +329,7 @@ func acceptedChange(old, fresh *gate.Record) string {
 		}
 	}
 	if len(list) == 0 {
-		return "no figure changed"
+		return "no figure of the policy changed"
 	}
 	return strings.Join(list, ", ")
 }

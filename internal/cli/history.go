@@ -23,12 +23,13 @@ func newHistory(a *app) *cobra.Command {
 		Long: `Show the trend of every figure over commits, and where it changes. The folder holds the index of
 opmeter gate --record, or saved profiles. Exact figures change where their value does; measured
 ones are tested for change points. Changes of machine, settings and version are marked: measured
-figures do not compare across machines.`,
+figures do not compare across machines. Points are in the order of their commits where git knows
+them, else by time.`,
 		Example: `  opmeter history .opmeter
   opmeter history .opmeter --figure macs --all
   opmeter history nightly/ -o history.html`,
 		Args: one("a folder, such as .opmeter"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(history.Formats, format) {
 				return useError("--format %q: use one of %s", format, strings.Join(history.Formats, ", "))
 			}
@@ -38,7 +39,7 @@ figures do not compare across machines.`,
 				}
 			}
 			if _, ok := gate.Lookup(figure); figure != "" && !ok {
-				return useError("--figure %q: no such figure; docs/ci.md lists them", figure)
+				return useError("--figure %q: no such figure%s; docs/ci.md lists them", figure, gate.Nearest(figure, gate.Keys()))
 			}
 			if all && format != "table" {
 				return useError("--all is for --format table: %s has all figures", format)
@@ -46,9 +47,22 @@ figures do not compare across machines.`,
 			if err := ready(files); err != nil {
 				return err
 			}
-			h, err := history.Read(args[0])
+			h, err := history.Read(c.Context(), args[0])
+			if c.Context().Err() != nil {
+				return told(c.Context().Err())
+			}
 			if err != nil {
 				return withStatus(statusInput, plainPath(err))
+			}
+			var models, figures []string
+			for i := range h.Series {
+				models, figures = append(models, h.Series[i].Model), append(figures, h.Series[i].Figure)
+			}
+			if model != "" && !slices.ContainsFunc(models, func(m string) bool { return gate.Matches(model, m) }) {
+				return useError("--model %q: the history has no such model; it has %s", model, someOf(models))
+			}
+			if figure != "" && !slices.Contains(figures, figure) {
+				return useError("--figure %s: the history does not have it; it has %s", figure, someOf(figures))
 			}
 			h.Series = slices.DeleteFunc(h.Series, func(s history.Series) bool {
 				return figure != "" && s.Figure != figure || model != "" && !gate.Matches(model, s.Model)
@@ -75,9 +89,23 @@ func (a *app) showHistory(h *history.History, format string, files []string, all
 		}
 		wrote = append(wrote, f)
 	}
-	if err := h.Write(a.out, format, all); err != nil {
+	if err := h.Write(a.out, format, all, a.width); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("standard output: %w", err))
 	}
 	a.sayWrote(wrote, false)
 	return failed
+}
+
+// someOf lists the first of some names, each once.
+func someOf(names []string) string {
+	const most = 8
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if len(names) == 0 {
+		return "none"
+	}
+	s := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
 }

@@ -328,14 +328,19 @@ func plainPath(err error) error {
 // modelEndings are the endings of model files.
 var modelEndings = []string{".tflite", ".onnx", ".mltk.zip"}
 
+// isModelName reports whether a file has the ending of a model.
+func isModelName(p string) bool {
+	low := strings.ToLower(p)
+	return slices.ContainsFunc(modelEndings, func(e string) bool { return strings.HasSuffix(low, e) })
+}
+
 // isModel reports whether a file of a folder is a model, or describes one: files of other
 // kinds have endings of descriptions, too.
 func isModel(p string) bool {
-	low := strings.ToLower(p)
-	if slices.ContainsFunc(modelEndings, func(e string) bool { return strings.HasSuffix(low, e) }) {
+	if isModelName(p) {
 		return true
 	}
-	if e := filepath.Ext(low); e != ".yaml" && e != ".yml" {
+	if e := filepath.Ext(strings.ToLower(p)); e != ".yaml" && e != ".yml" {
 		return false
 	}
 	f, err := os.Open(p)

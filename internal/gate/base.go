@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/opmeter/opmeter/internal/base/jsonx"
 )
 
 // Kinds of bases.
@@ -133,24 +131,15 @@ func (s *Store) hasAccepted() bool {
 func (s *Store) Since(old *Store) *Store {
 	had := map[string]bool{}
 	for i := range old.Records {
-		had[old.Records[i].key()] = true
+		had[old.Records[i].ID()] = true
 	}
 	out := &Store{Dir: s.Dir}
 	for i := range s.Records {
-		if !had[s.Records[i].key()] {
+		if !had[s.Records[i].ID()] {
 			out.Records = append(out.Records, s.Records[i])
 		}
 	}
 	return out
-}
-
-// key tells records apart.
-func (r *Record) key() string {
-	b, err := jsonx.Marshal(r)
-	if err != nil {
-		return r.Time + r.Model + r.Target
-	}
-	return string(b)
 }
 
 func (r *Repo) mergeBase(ctx context.Context, env func(string) string) (Base, error) {

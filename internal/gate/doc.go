@@ -85,6 +85,8 @@ type Job struct {
 	// Layers lists the layers that differ, by the figure that the target is judged by.
 	Layers []LayerChange `json:"layers,omitzero"`
 	Notes  []string      `json:"notes,omitzero"`
+	// Removed says that the base has the model and this version lacks it, which is worse.
+	Removed bool `json:"removed,omitzero"`
 	// Error is why the model could not be judged.
 	Error string `json:"error,omitzero"`
 }
@@ -145,6 +147,9 @@ func (r *Result) Decide() {
 			if j.Figures[k].counts() {
 				list = append(list, j.Figures[k].Verdict)
 			}
+		}
+		if j.Removed {
+			list = append(list, Worse)
 		}
 		if j.Error != "" {
 			list = append(list, Undecided)

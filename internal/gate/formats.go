@@ -30,11 +30,12 @@ func FormatOf(path string) (string, error) {
 	return "", fmt.Errorf("%s: the ending does not name a format: use one of .txt .md .xml .json .bmf.json", path)
 }
 
-// Write writes the result in a format. all shows equal figures in a table, too.
-func (r *Result) Write(w io.Writer, format string, all bool) error {
+// Write writes the result in a format. all shows equal figures in a table, too, and width is that
+// of the terminal, 0 for none.
+func (r *Result) Write(w io.Writer, format string, all bool, width int) error {
 	switch format {
 	case "table":
-		return r.Text(w, all)
+		return r.Text(w, all, width)
 	case "markdown":
 		return r.markdown(w)
 	case "junit":
@@ -53,7 +54,7 @@ func (r *Result) File(path string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Stream(path, func(w io.Writer) error { return r.Write(w, format, true) })
+	return atomicfile.Stream(path, func(w io.Writer) error { return r.Write(w, format, true, 0) })
 }
 
 // markdown writes the result for a pull request: the answer, a table of what changed, and the rest
@@ -169,6 +170,11 @@ func (r *Result) junit(w io.Writer) error {
 			}
 			s.Cases = append(s.Cases, c)
 		}
+		if j.Removed {
+			fault := &junitFault{Message: "the model is gone: " + text.Clean(strings.Join(j.Notes, "; ")), Type: string(Worse)}
+			s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "model", Failure: fault})
+			s.Failures++
+		}
 		if j.Error != "" {
 			s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "model", Error: &junitFault{Message: text.Clean(j.Error), Type: "undecided"}})
 			s.Errors++
@@ -214,7 +220,9 @@ func (r *Result) bmf(w io.Writer) error {
 			}
 			measures[name] = m
 		}
-		out[j.Model+" on "+j.Target] = measures
+		if !j.Removed {
+			out[j.Model+" on "+j.Target] = measures
+		}
 	}
 	return jsonx.MarshalWrite(w, out)
 }

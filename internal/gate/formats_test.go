@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -43,10 +44,34 @@ func example() *Result {
 func written(t *testing.T, r *Result, format string) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := r.Write(&b, format, false); err != nil {
+	if err := r.Write(&b, format, false, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// On a narrow terminal no line is wider, and nothing is lost.
+func TestNarrow(t *testing.T) {
+	t.Parallel()
+	r := example()
+	r.Jobs[0].Notes = []string{strings.Repeat("long words ", 20)}
+	r.Jobs = append(r.Jobs, Job{Model: "models/gone.onnx", Target: Host, Removed: true})
+	r.Decide()
+	var b bytes.Buffer
+	if err := r.Write(&b, "table", true, 80); err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > 80 {
+			t.Errorf("%d columns: %q", n, l)
+		}
+	}
+	got := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{"interval of the change: -1.0 % to +6.0 %", "ignored until 2030-12-31: a|b", "up to +6.0 % cannot be excluded", "optional", "models/gone.onnx on host is gone"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
 }
 
 func TestText(t *testing.T) {
@@ -137,7 +162,7 @@ func TestFormats(t *testing.T) {
 	if err := r.File(path); err != nil {
 		t.Error(err)
 	}
-	if err := r.Write(&bytes.Buffer{}, "pdf", false); err == nil {
+	if err := r.Write(&bytes.Buffer{}, "pdf", false, 0); err == nil {
 		t.Error("PDF is written")
 	}
 }

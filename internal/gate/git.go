@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -15,7 +16,8 @@ import (
 	"strings"
 )
 
-// Errors of [OpenRepo]: neither keeps a gate from working with stored baselines.
+// Errors of [OpenRepo] without a repository: neither keeps a gate from working with stored
+// baselines. Other errors say that there is a repository, and git does not read it.
 var (
 	ErrNoGit  = errors.New("git is not installed")
 	ErrNoRepo = errors.New("the folder is in no git repository")
@@ -45,13 +47,23 @@ func OpenRepo(ctx context.Context, dir string) (*Repo, error) {
 		if strings.Contains(err.Error(), "not a git repository") {
 			return nil, ErrNoRepo
 		}
-		return nil, err // such as a folder of another user, which git does not trust
+		return nil, untrusted(err)
 	}
 	r.Root = filepath.FromSlash(root)
 	r.Head, _ = r.Commit(ctx, "HEAD") // absent before the first commit
 	shallow, err := r.git(ctx, "rev-parse", "--is-shallow-repository")
 	r.Shallow = shallow == "true"
 	return r, err
+}
+
+// untrusted says what to do where git refuses a folder of another user, as it does in containers.
+func untrusted(err error) error {
+	_, after, ok := strings.Cut(err.Error(), "dubious ownership in repository at '")
+	dir, _, closed := strings.Cut(after, "'")
+	if !ok || !closed {
+		return err
+	}
+	return fmt.Errorf("git does not read the repository %s: another user owns it (dubious ownership). If you trust it, run: git config --global --add safe.directory '%s'", dir, dir)
 }
 
 // command is git without anything that the repository's configuration may start.
@@ -84,7 +96,11 @@ func gitError(ctx context.Context, what string, err error, said string) error {
 	if said == "" {
 		said = err.Error()
 	}
-	return fmt.Errorf("git %s: %s", what, strings.ReplaceAll(said, "\n", "; "))
+	lines := slices.DeleteFunc(strings.Split(said, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return fmt.Errorf("git %s: %s", what, strings.Join(lines, "; "))
 }
 
 // limited keeps the beginning of what is written to it.
@@ -95,6 +111,133 @@ func (l *limited) Write(p []byte) (int, error) {
 		l.Buffer.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
+}
+
+// errEnough ends [Repo.each] early.
+var errEnough = errors.New("enough")
+
+// maxEntry bounds a line of git's output that is read as a stream.
+const maxEntry = 1 << 20
+
+// each runs a command and calls a function with what its output has before each separator. The
+// output is not held in memory.
+func (r *Repo) each(ctx context.Context, input string, separator byte, do func(line string) error, args ...string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends git where the function ends early
+	var errs limited
+	c := r.command(ctx, args...)
+	c.Stdin, c.Stderr = strings.NewReader(input), &errs
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	scan := bufio.NewScanner(out)
+	scan.Buffer(nil, maxEntry)
+	scan.Split(func(data []byte, end bool) (int, []byte, error) {
+		if i := bytes.IndexByte(data, separator); i >= 0 {
+			return i + 1, data[:i], nil
+		}
+		if end && len(data) > 0 {
+			return len(data), data, nil
+		}
+		return 0, nil, nil
+	})
+	var failed error
+	for failed == nil && scan.Scan() {
+		failed = do(scan.Text())
+	}
+	if failed == nil {
+		failed = scan.Err()
+	}
+	if failed != nil {
+		cancel()
+		_ = c.Wait() // the first error is told
+		if errors.Is(failed, errEnough) {
+			failed = nil
+		}
+		return failed
+	}
+	if err := c.Wait(); err != nil {
+		return gitError(ctx, args[0], err, errs.String())
+	}
+	return nil
+}
+
+// Order numbers commits so that ancestors come first, and older ones where neither is an ancestor.
+// Commits that the repository lacks have no number.
+func (r *Repo) Order(ctx context.Context, commits []string) (map[string]int, error) {
+	var known strings.Builder
+	wanted := map[string]bool{}
+	for _, c := range commits {
+		if isHash(c) && !wanted[c] {
+			wanted[c] = true
+			known.WriteString(c + "\n")
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	var tips []string
+	err := r.each(ctx, known.String(), '\n', func(line string) error {
+		if object, kind, _ := strings.Cut(line, " "); kind == "commit" {
+			tips = append(tips, object)
+		}
+		return nil
+	}, "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	if err != nil || len(tips) == 0 {
+		return nil, err
+	}
+	out, n := map[string]int{}, 0
+	err = r.each(ctx, strings.Join(tips, "\n")+"\n", '\n', func(line string) error {
+		if wanted[line] {
+			out[line] = -n // the newest comes first
+			n++
+		}
+		if n == len(tips) {
+			return errEnough
+		}
+		return nil
+	}, "rev-list", "--date-order", "--stdin")
+	return out, err
+}
+
+// Files calls a function with the files of a commit in a folder and below, "." for all, with their
+// objects.
+func (r *Repo) Files(ctx context.Context, commit, dir string, do func(path, object string)) error {
+	if !isHash(commit) {
+		return fmt.Errorf("%q is not the hash of a commit", commit)
+	}
+	args := []string{"ls-tree", "-r", "-z", "--full-tree", commit}
+	if dir != "." {
+		args = append(args, "--", dir+"/")
+	}
+	return r.each(ctx, "", 0, func(line string) error {
+		if name, object, ok := treeEntry(line); ok {
+			do(name, object)
+		}
+		return nil
+	}, args...)
+}
+
+// Tracking calls a function with the files that git has in the working tree.
+func (r *Repo) Tracking(ctx context.Context, do func(path string)) error {
+	return r.each(ctx, "", 0, func(line string) error {
+		do(line)
+		return nil
+	}, "ls-files", "-z", "--full-name")
+}
+
+// treeEntry reads a line of ls-tree; ok is false for other objects than files.
+func treeEntry(line string) (name, object string, ok bool) {
+	about, name, _ := strings.Cut(line, "\t")
+	part := strings.Fields(about) // mode, type, object
+	if len(part) != 3 || part[1] != "blob" || !isHash(part[2]) {
+		return "", "", false
+	}
+	return name, part[2], true
 }
 
 // Commit returns the hash of a revision.
@@ -158,10 +301,8 @@ func (r *Repo) tree(ctx context.Context, commit string, paths ...string) (map[st
 	}
 	out := map[string]string{}
 	for line := range strings.SplitSeq(s, "\x00") {
-		about, name, _ := strings.Cut(line, "\t")
-		part := strings.Fields(about) // mode, type, object
-		if len(part) == 3 && part[1] == "blob" && isHash(part[2]) {
-			out[name] = part[2]
+		if name, object, ok := treeEntry(line); ok {
+			out[name] = object
 		}
 	}
 	return out, nil

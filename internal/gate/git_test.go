@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -231,5 +232,78 @@ func TestShallow(t *testing.T) {
 	b, err := FindBase(t.Context(), r, nil, &Store{}, Auto, nothing)
 	if err != nil || b.Kind != Missing || !strings.Contains(b.Why, "shallow clone; fetch the history") {
 		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// A repository that git refuses is not taken for none: the error says what git said and what helps.
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	said := "git rev-parse: detected dubious ownership in repository at '/src/a b'; To add an exception for this directory, call:; git config --global --add safe.directory '/src/a b'"
+	err := untrusted(errors.New(said))
+	for _, want := range []string{"dubious ownership", "/src/a b", "git config --global --add safe.directory '/src/a b'"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+	other := errors.New("git rev-parse: bad object")
+	if untrusted(other) != other { //nolint:errorlint // the very same one
+		t.Error("another error was changed")
+	}
+	if got := gitError(t.Context(), "x", errors.New("exit 1"), "fatal: one\n\n\ttwo\n"); got.Error() != "git x: one; two" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Commits are ordered by ancestry, not by when they were made or asked for.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	w := newWork(t)
+	first, second := w.commit("one"), w.commit("two")
+	w.git("checkout", "-q", "-b", "side", first)
+	side := w.commit("side")
+	w.git("checkout", "-q", "main")
+	w.git("merge", "-q", "-m", "merged", "side")
+	merged := w.git("rev-parse", "HEAD")
+	r := w.open()
+	unknown := strings.Repeat("a", 40)
+	got, err := r.Order(t.Context(), []string{merged, "", unknown, second, first, side, "--all"})
+	if err != nil || len(got) != 4 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for _, pair := range [][2]string{{first, second}, {first, side}, {second, merged}, {side, merged}} {
+		if got[pair[0]] >= got[pair[1]] {
+			t.Errorf("%s is not before %s: %v", pair[0], pair[1], got)
+		}
+	}
+	if got, err := r.Order(t.Context(), []string{unknown}); err != nil || len(got) > 0 {
+		t.Errorf("unknown commits: %v, %v", got, err)
+	}
+}
+
+// The files of a commit are listed in a folder and below, whatever their names are.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	w := newWork(t)
+	for _, f := range []string{"m/a.tflite", "m/b/ä \"x\".onnx", "mm/c.tflite", "d.tflite"} {
+		w.write(f, f)
+	}
+	commit := w.commit("one")
+	r := w.open()
+	list := func(dir string) (out []string) {
+		t.Helper()
+		if err := r.Files(t.Context(), commit, dir, func(path, _ string) { out = append(out, path) }); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := list("m"); !slices.Equal(got, []string{"m/a.tflite", "m/b/ä \"x\".onnx"}) {
+		t.Errorf("m has %q", got)
+	}
+	if got := list("."); len(got) != 4 {
+		t.Errorf("the root has %q", got)
+	}
+	var tracked []string
+	if err := r.Tracking(t.Context(), func(path string) { tracked = append(tracked, path) }); err != nil || len(tracked) != 4 {
+		t.Errorf("tracked %q, %v", tracked, err)
 	}
 }

@@ -85,6 +85,17 @@ func (r *Rule) row() Row {
 // floor.
 func (r *Rule) Allowance(base float64) float64 { return max(r.Margin*math.Abs(base), r.Floor) }
 
+// Coarse says that the floor of a rule allows much more than its margin, "" if it does not: such a
+// floor was meant for larger figures.
+func (r *Rule) Coarse(base float64) string {
+	if !(base > 0) || r.Floor <= 2*r.Margin*base || r.Floor < 0.1*base {
+		return ""
+	}
+	q, _ := Lookup(r.Figure)
+	return fmt.Sprintf("the floor of %s allows %s of %s: use a smaller one, so that the margin of %s decides",
+		Amount(r.Floor, q.Unit), percent(r.Floor/base), Amount(base, q.Unit), percent(r.Margin))
+}
+
 // exact judges figures without noise.
 func (r *Rule) exact(base, fresh float64) (allowed float64, v Verdict) {
 	allowed = r.Allowance(base)

@@ -133,3 +133,22 @@ func TestDecide(t *testing.T) {
 		}
 	}
 }
+
+// A floor that swallows the margin is named with what it allows.
+func TestCoarse(t *testing.T) {
+	t.Parallel()
+	r := &Rule{Figure: Latency, Margin: 0.05, Floor: 20e-6}
+	if got := r.Coarse(50e-6); got != "the floor of 20.0 µs allows +40.0 % of 50.0 µs: use a smaller one, so that the margin of +5.0 % decides" {
+		t.Errorf("%q", got)
+	}
+	for _, base := range []float64{0, 1e-3, 400e-6} {
+		if got := r.Coarse(base); got != "" {
+			t.Errorf("%g s: %q", base, got)
+		}
+	}
+	for _, rule := range Default().For("a.onnx", Host) {
+		if rule.Figure == Latency && (rule.Allowance(50e-6) > 0.051*50e-6 || rule.Coarse(10e-6) != "") {
+			t.Errorf("the built-in floor of %g s decides for models of 10 and 50 µs", rule.Floor)
+		}
+	}
+}

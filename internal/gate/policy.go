@@ -96,7 +96,7 @@ figures:
   - {figure: ram_bytes, margin: 0%}
   - {figure: flash_bytes, margin: 0.1%, floor: 1KiB}
   - {figure: instructions, margin: 0.1%, floor: 100}
-  - {figure: latency_s, margin: 5%, floor: 2us}
+  - {figure: latency_s, margin: 5%, floor: 500ns}
   - {figure: params, margin: 0%, required: false}
   - {figure: bytes_read, margin: 0%, required: false}
   - {figure: bytes_written, margin: 0%, required: false}
@@ -280,7 +280,7 @@ func (d *decoder) rule(n *yaml.Node, key string) Rule {
 		{"figure", func(n *yaml.Node, key string) {
 			r.Figure, _ = d.text(n, key, "the key of a figure such as macs")
 			if _, ok := Lookup(r.Figure); r.Figure != "" && !ok {
-				d.fail(n, key, "is %q, which is not a figure%s; docs/ci.md lists them", r.Figure, nearest(r.Figure))
+				d.fail(n, key, "is %q, which is not a figure%s; docs/ci.md lists them", r.Figure, Nearest(r.Figure, Keys()))
 			}
 		}},
 		{"model", d.pattern(&r.Model)},
@@ -314,12 +314,21 @@ func (d *decoder) rule(n *yaml.Node, key string) Rule {
 	return r
 }
 
-// nearest is a hint with the figure whose key is most like a wrong one.
-func nearest(key string) string {
-	if near := editdistance.Nearest(key, Keys()); near != "" {
+// Nearest is a hint with the names that are most like a wrong one, "" for none.
+func Nearest(wrong string, names []string) string {
+	if near := editdistance.Nearest(wrong, names); near != "" {
 		return " (did you mean " + near + "?)"
 	}
-	return ""
+	var list []string
+	for _, n := range names {
+		if len(wrong) > 2 && strings.Contains(n, strings.ToLower(wrong)) && len(list) < 3 {
+			list = append(list, n)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " (did you mean " + strings.Join(list, " or ") + "?)"
 }
 
 // margin reads a fraction: "5%" or 0.05.

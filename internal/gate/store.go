@@ -26,14 +26,21 @@ import (
 
 // Names within the folder of a store.
 const (
-	Folder        = ".opmeter"
-	BaselineDir   = "baselines"
-	IndexFile     = "index.jsonl"
-	IgnoreFile    = "ignore.jsonl"
-	PolicyFile    = "gate.yaml"
-	attributes    = ".gitattributes"
-	attributeText = "# Two branches append to these files: keep the lines of both.\n*.jsonl merge=union\n"
+	Folder      = ".opmeter"
+	BaselineDir = "baselines"
+	IndexFile   = "index.jsonl"
+	IgnoreFile  = "ignore.jsonl"
+	PolicyFile  = "gate.yaml"
+	attributes  = ".gitattributes"
 )
+
+// attributeLines tell git how to merge the files of a store, and not to show lines of profiles.
+var attributeLines = []string{
+	"# Two branches append to these files: keep the lines of both.",
+	"*.jsonl merge=union",
+	"# Profiles are compressed: git neither shows, merges nor converts lines of them.",
+	"*.opmeter -diff -merge -text",
+}
 
 // Limits of the files of a store.
 const (
@@ -81,6 +88,21 @@ type Record struct {
 	On       string             `json:"on,omitzero"`
 	Verdict  Verdict            `json:"verdict,omitzero"`
 	Reason   string             `json:"reason,omitzero"`
+	// Replaces are the IDs of the accepted records that this one replaces: two branches that accept
+	// a model replace the same one, which tells their order apart from the order of the lines.
+	Replaces []string `json:"replaces,omitzero"`
+	// Removed says that the model was accepted to be absent.
+	Removed bool `json:"removed,omitzero"`
+}
+
+// ID tells records apart.
+func (r *Record) ID() string {
+	b, err := jsonx.Marshal(r)
+	if err != nil {
+		b = []byte(r.Time + r.Model + r.Target)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
 }
 
 // same reports whether two records are about the same thing.
@@ -149,6 +171,8 @@ type Store struct {
 	Ignores []Ignore
 	// Notes name the lines that could not be read.
 	Notes []string
+	// damaged has these lines of the index: they may name profiles.
+	damaged strings.Builder
 }
 
 // Open reads a folder; a missing one is empty. Damaged lines are left out and noted: a process that
@@ -188,7 +212,8 @@ func readLines[T any, P checked[T]](s *Store, name string, add func(P) error) er
 		return &fs.PathError{Op: "read", Path: f.Name(), Err: &infile.SizeError{Most: maxFile}}
 	}
 	bad := 0
-	note := func(line int, format string, args ...any) {
+	note := func(line int, damaged []byte, format string, args ...any) {
+		s.damaged.Write(damaged)
 		if bad++; bad <= maxNotes {
 			s.Notes = append(s.Notes, fmt.Sprintf("%s:%d: left out: %s", filepath.ToSlash(name), line, fmt.Sprintf(format, args...)))
 		}
@@ -205,12 +230,12 @@ func readLines[T any, P checked[T]](s *Store, name string, add func(P) error) er
 		switch {
 		case len(line) == 0:
 		case jsonx.Unmarshal(line, v) != nil && end:
-			note(n, "incomplete, the process that wrote it was killed")
+			note(n, line, "incomplete, the process that wrote it was killed")
 		case jsonx.Unmarshal(line, v) != nil:
-			note(n, "not a record: %q", line[:min(len(line), 60)])
+			note(n, line, "not a record: %q", line[:min(len(line), 60)])
 		default:
 			if err := v.check(); err != nil {
-				note(n, "%v", err)
+				note(n, line, "%v", err)
 			} else if err := add(v); err != nil {
 				return err
 			}
@@ -224,14 +249,46 @@ func readLines[T any, P checked[T]](s *Store, name string, add func(P) error) er
 	}
 }
 
-// Last returns the last record of a kind about a model, nil for none.
-func (s *Store) Last(kind, model, target, settings string) *Record {
-	for i := len(s.Records) - 1; i >= 0; i-- {
-		if r := &s.Records[i]; r.Kind == kind && r.same(model, target, settings) {
-			return r
+// Heads returns the accepted records about a model that no other one replaces, in the order of the
+// lines: several where branches were merged that each accepted the model.
+func (s *Store) Heads(model, target, settings string) []*Record {
+	replaced, seen := map[string]bool{}, map[string]bool{}
+	for i := range s.Records {
+		for _, id := range s.Records[i].Replaces {
+			replaced[id] = true
 		}
 	}
-	return nil
+	var out []*Record
+	for i := range s.Records {
+		r := &s.Records[i]
+		if r.Kind != Accepted || !r.same(model, target, settings) {
+			continue
+		}
+		if id := r.ID(); !replaced[id] && !seen[id] {
+			seen[id] = true
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Has reports whether a record is in the store.
+func (s *Store) Has(r *Record) bool {
+	id := r.ID()
+	return slices.ContainsFunc(s.Records, func(o Record) bool { return o.ID() == id })
+}
+
+// Places lists model, target and settings of the accepted records about models that a function
+// accepts, each once.
+func (s *Store) Places(about func(model string) bool) (out [][3]string) {
+	for i := range s.Records {
+		r := &s.Records[i]
+		at := [3]string{r.Model, r.Target, r.Settings}
+		if r.Kind == Accepted && about(r.Model) && !slices.Contains(out, at) {
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 // Profile returns the saved profile of a record. The note says why it is absent.
@@ -241,6 +298,9 @@ func (s *Store) Profile(r *Record) (p *profile.Profile, note string) {
 	}
 	path := filepath.Join(s.Dir, BaselineDir, filepath.FromSlash(r.File))
 	data, err := infile.Read(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Sprintf("%s is absent, because a later baseline replaced it: the figures are those of the index", r.File)
+	}
 	if err != nil {
 		return nil, fmt.Sprintf("%s: not read: %v", r.File, err)
 	}
@@ -255,20 +315,27 @@ func (s *Store) Profile(r *Record) (p *profile.Profile, note string) {
 
 // Add appends records to the index. Another process that appends waits.
 func (s *Store) Add(records ...Record) error {
-	return appendLines(filepath.Join(s.Dir, BaselineDir, IndexFile), records, nil)
+	return appendLines(filepath.Join(s.Dir, BaselineDir, IndexFile), records, s.attributes, nil)
 }
 
-// Accept saves profiles and appends their records. A process that is killed in between leaves the
-// old index: its figures hold, and the new file does not have the hash that the index names.
+// Accept saves profiles and appends their records, which replace the earlier ones about the same
+// models. The profile of a removed model is nil. Files have the hash of their content in their
+// names, so that two branches never change the same one. A process that is killed in between leaves
+// the old index with its files; what it wrote is removed by the next one.
 func (s *Store) Accept(records []Record, profiles []*profile.Profile) error {
 	dir := filepath.Join(s.Dir, BaselineDir)
-	return appendLines(filepath.Join(dir, IndexFile), records, func() error {
+	before := func() error {
+		now, err := Open(s.Dir) // another process may have appended since
+		if err != nil {
+			return err
+		}
 		for i, p := range profiles {
 			r := &records[i]
-			r.File = strings.Join([]string{Slug(r.Model), Slug(r.Machine), Slug(r.Settings)}, "/") + profile.Extension
-			path := filepath.Join(dir, filepath.FromSlash(r.File))
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				return err
+			for _, old := range now.Heads(r.Model, r.Target, r.Settings) {
+				r.Replaces = append(r.Replaces, old.ID())
+			}
+			if p == nil {
+				continue
 			}
 			b, err := profile.Marshal(p)
 			if err != nil {
@@ -276,9 +343,100 @@ func (s *Store) Accept(records []Record, profiles []*profile.Profile) error {
 			}
 			sum := sha256.Sum256(b)
 			r.FileSHA256 = hex.EncodeToString(sum[:])
+			r.File = strings.Join([]string{Slug(r.Model), Slug(r.Machine), Slug(r.Settings) + "-" + r.FileSHA256[:8]}, "/") + profile.Extension
+			path := filepath.Join(dir, filepath.FromSlash(r.File))
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
 			if err := atomicfile.Write(path, b); err != nil {
 				return err
 			}
+		}
+		return s.attributes()
+	}
+	return appendLines(filepath.Join(dir, IndexFile), records, before, s.sweep)
+}
+
+// sweep removes profiles that no baseline names any more, and files that killed processes left. The
+// caller has the lock of the index. What a damaged line names stays.
+func (s *Store) sweep() error {
+	now, err := Open(s.Dir)
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, at := range now.Places(func(string) bool { return true }) {
+		for _, r := range now.Heads(at[0], at[1], at[2]) {
+			used[r.File] = true
+		}
+	}
+	damaged := now.damaged.String()
+	return s.eachFile(func(path, name string) error {
+		if used[name] || strings.Contains(damaged, name) {
+			return nil
+		}
+		err := os.Remove(path)
+		_ = os.Remove(filepath.Dir(path)) // if it is empty
+		_ = os.Remove(filepath.Dir(filepath.Dir(path)))
+		return err
+	})
+}
+
+// eachFile calls a function with the profiles of the store and the temporary files of profiles.
+func (s *Store) eachFile(do func(path, name string) error) error {
+	dir := filepath.Join(s.Dir, BaselineDir)
+	for _, pattern := range []string{"*" + profile.Extension, leftover} {
+		files, err := filepath.Glob(filepath.Join(globEscaped(dir), "*", "*", pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range files {
+			if st, err := os.Lstat(path); err != nil || !st.Mode().IsRegular() {
+				continue
+			}
+			name, err := filepath.Rel(dir, path)
+			if err != nil {
+				return err
+			}
+			if err := do(path, filepath.ToSlash(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leftover are the temporary files that a killed process leaves, as package atomicfile names them.
+const leftover = ".*" + profile.Extension + ".????????"
+
+// globEscaped escapes what a pattern would take for more than a character.
+func globEscaped(dir string) string {
+	if filepath.Separator == '\\' {
+		return dir // no escapes there
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+// Clean removes temporary files that a killed process left. It waits for a process that writes now.
+func (s *Store) Clean() error {
+	left := false
+	if err := s.eachFile(func(_, name string) error {
+		left = left || strings.HasPrefix(filepath.Base(name), ".")
+		return nil
+	}); err != nil || !left {
+		return err
+	}
+	f, err := os.Open(filepath.Join(s.Dir, BaselineDir, IndexFile))
+	if err != nil {
+		return err
+	}
+	defer f.Close() // releases the lock
+	if err := filelock.Wait(f); err != nil {
+		return err
+	}
+	return s.eachFile(func(path, name string) error {
+		if strings.HasPrefix(filepath.Base(name), ".") {
+			return os.Remove(path)
 		}
 		return nil
 	})
@@ -289,7 +447,7 @@ func (s *Store) Ignore(g Ignore) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	return appendLines(filepath.Join(s.Dir, IgnoreFile), []Ignore{g}, nil)
+	return appendLines(filepath.Join(s.Dir, IgnoreFile), []Ignore{g}, s.attributes, nil)
 }
 
 // Init makes the folder and tells git how to merge its files.
@@ -297,17 +455,37 @@ func (s *Store) Init() error {
 	if err := os.MkdirAll(filepath.Join(s.Dir, BaselineDir), 0o755); err != nil {
 		return err
 	}
-	path := filepath.Join(s.Dir, attributes)
-	if _, err := os.Lstat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return atomicfile.Write(path, []byte(attributeText))
+	return s.attributes()
 }
 
-// appendLines appends values to a file, each as a line, while no other process does. before runs
-// under the lock. The lines are written at once and reach the disk before it returns. An incomplete
-// line at the end stays and is closed, so that nothing is lost.
-func appendLines[T any](path string, values []T, before func() error) (err error) {
+// attributes writes the rules for git that the folder lacks.
+func (s *Store) attributes() error {
+	path := filepath.Join(s.Dir, attributes)
+	old, err := infile.Read(path, maxLine)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	have := strings.Split(strings.ReplaceAll(string(old), "\r\n", "\n"), "\n")
+	text := strings.TrimRight(string(old), "\n")
+	for i := 0; i+1 < len(attributeLines); i += 2 { // a comment and its rule
+		if slices.Contains(have, attributeLines[i+1]) {
+			continue
+		}
+		if text != "" {
+			text += "\n"
+		}
+		text += attributeLines[i] + "\n" + attributeLines[i+1]
+	}
+	if text+"\n" == string(old) || text == string(old) {
+		return nil
+	}
+	return atomicfile.Write(path, []byte(text+"\n"))
+}
+
+// appendLines appends values to a file, each as a line, while no other process does. before and
+// after run under the lock, if they are not nil. The lines are written at once and reach the disk
+// before it returns. An incomplete line at the end stays and is closed, so that nothing is lost.
+func appendLines[T any](path string, values []T, before, after func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -357,7 +535,10 @@ func appendLines[T any](path string, values []T, before func() error) (err error
 	if _, err := f.Write(b); err != nil {
 		return errors.Join(err, f.Truncate(st.Size())) // a full disk
 	}
-	return f.Sync()
+	if err := f.Sync(); err != nil || after == nil {
+		return err
+	}
+	return after()
 }
 
 // Slug makes a name that every file system takes. Different texts get different names.

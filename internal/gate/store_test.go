@@ -19,6 +19,14 @@ func record(kind, model string, macs float64) Record {
 	return Record{Kind: kind, Time: "2030-01-02T03:04:05Z", Model: model, Target: Host, Machine: "any", Settings: "default", Figures: map[string]float64{"macs": macs}}
 }
 
+// last is the accepted record of a model, nil if there is not exactly one.
+func last(s *Store, model string) *Record {
+	if heads := s.Heads(model, Host, "default"); len(heads) == 1 {
+		return heads[0]
+	}
+	return nil
+}
+
 func open(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir)
@@ -46,11 +54,11 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, s.Dir)
-	r := s.Last(Accepted, "models/a.tflite", Host, "default")
+	r := last(s, "models/a.tflite")
 	if len(s.Records) != 3 || len(s.Ignores) != 1 || len(s.Notes) > 0 || r == nil || r.Figures["macs"] != 1 {
 		t.Fatalf("%+v", s)
 	}
-	if want := Slug("models/a.tflite") + "/any/default.opmeter"; r.File != want {
+	if want := Slug("models/a.tflite") + "/any/default-" + r.FileSHA256[:8] + ".opmeter"; r.File != want {
 		t.Errorf("saved as %s, want %s", r.File, want)
 	}
 	if got, note := s.Profile(r); got == nil || note != "" || len(got.Layers) != len(p.Layers) {
@@ -209,8 +217,120 @@ func TestKilled(t *testing.T) {
 		if len(s.Records) < safe || len(s.Records) > safe+round+1 {
 			t.Fatalf("round %d: %d records, %d are safe", round, len(s.Records), safe)
 		}
-		if last := s.Last(Accepted, "endless", Host, "default"); last == nil {
-			t.Fatal("no record")
+		if last(s, "endless") == nil {
+			t.Fatal("not one record that is not replaced")
+		}
+	}
+	// The next process leaves only the profile of its own baseline, and those that damaged lines name.
+	s := open(t, dir)
+	if err := s.Accept([]Record{record(Accepted, "endless", 1)}, []*profile.Profile{sample.New(sample.Options{Layers: 2})}); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	files := 0
+	if err := s.eachFile(func(_, name string) error {
+		if files++; name != last(s, "endless").File && !strings.Contains(s.damaged.String(), name) {
+			t.Errorf("%s is left", name)
+		}
+		return nil
+	}); err != nil || files == 0 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+// What a process leaves that was killed while it wrote a profile goes when the next one starts.
+func TestLeftover(t *testing.T) {
+	t.Parallel()
+	s := &Store{Dir: t.TempDir()}
+	if err := s.Clean(); err != nil {
+		t.Errorf("an absent store: %v", err)
+	}
+	if err := s.Accept([]Record{record(Accepted, "a", 1)}, []*profile.Profile{sample.New(sample.Options{Layers: 2})}); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, s.Dir)
+	file := filepath.Join(s.Dir, BaselineDir, filepath.FromSlash(last(s, "a").File))
+	left := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".0123abcd")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Clean(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(left); err == nil {
+		t.Error("the temporary file is still there")
+	}
+	if _, err := os.Lstat(file); err != nil {
+		t.Errorf("the baseline: %v", err)
+	}
+}
+
+// Two branches that accept the same model write other files and other lines: both merge, and the
+// record that replaces both decides afterwards.
+func TestBranches(t *testing.T) {
+	t.Parallel()
+	w := newWork(t)
+	accept := func(macs float64, layers int) {
+		t.Helper()
+		s := &Store{Dir: filepath.Join(w.dir, Folder)}
+		if err := s.Accept([]Record{record(Accepted, "a", macs)}, []*profile.Profile{sample.New(sample.Options{Layers: layers})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept(1, 20)
+	w.commit("first")
+	for i, branch := range []string{"x", "y"} {
+		w.git("checkout", "-q", "-b", branch, "main")
+		accept(float64(2+i), 30+10*i)
+		w.commit(branch)
+	}
+	w.git("checkout", "-q", "x")
+	w.git("merge", "-q", "-m", "both", "y")
+	s := open(t, filepath.Join(w.dir, Folder))
+	heads := s.Heads("a", Host, "default")
+	if len(heads) != 2 || heads[0].Figures["macs"] != 2 || heads[1].Figures["macs"] != 3 || len(s.Records) != 3 {
+		t.Fatalf("heads %+v", heads)
+	}
+	for _, r := range heads {
+		if p, note := s.Profile(r); p == nil {
+			t.Error(note)
+		}
+	}
+	accept(4, 50)
+	if s = open(t, s.Dir); last(s, "a") == nil || last(s, "a").Figures["macs"] != 4 || len(last(s, "a").Replaces) != 2 {
+		t.Errorf("after a record that replaces both: %+v", s.Heads("a", Host, "default"))
+	}
+	// Only the profile of the baseline is left.
+	if out := w.git("status", "--porcelain", "--untracked-files=all"); strings.Count(out, "D .opmeter/") != 2 || !strings.Contains(out, last(s, "a").File) {
+		t.Errorf("changed files:\n%s", out)
+	}
+}
+
+// All that writes lines also tells git how to merge them, beside what people wrote.
+func TestAttributes(t *testing.T) {
+	t.Parallel()
+	for _, write := range []func(*Store) error{
+		func(s *Store) error { return s.Add(record(Ran, "a", 1)) },
+		func(s *Store) error { return s.Ignore(Ignore{Figure: "macs", Until: "2030-01-01", Reason: "x"}) },
+		(*Store).Init,
+	} {
+		for _, old := range []string{"", "*.x text\n", "*.jsonl merge=union\n"} {
+			s := &Store{Dir: t.TempDir()}
+			path := filepath.Join(s.Dir, attributes)
+			if old != "" {
+				if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				if err := write(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := os.ReadFile(path)
+			if err != nil || !strings.HasPrefix(string(b), old) || strings.Count(string(b), "*.jsonl merge=union\n") != 1 || strings.Count(string(b), "*.opmeter -diff -merge -text\n") != 1 {
+				t.Errorf("%q after %q, %v", b, old, err)
+			}
 		}
 	}
 }
@@ -243,7 +363,7 @@ func TestTwoWriters(t *testing.T) {
 		next[r.Model]++
 	}
 	for _, name := range []string{"one", "two", "three"} {
-		if _, note := s.Profile(s.Last(Accepted, name, Host, "default")); note != "" {
+		if _, note := s.Profile(last(s, name)); note != "" {
 			t.Error(note)
 		}
 	}

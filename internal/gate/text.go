@@ -74,7 +74,11 @@ func percent(f float64) string { return fmt.Sprintf("%+.1f %%", 100*f) }
 
 // Word is the verdict of a row with what qualifies it.
 func (r *Row) Word() string {
-	s := string(r.Verdict)
+	return string(r.Verdict) + r.detail()
+}
+
+// detail qualifies a verdict: what it begins with joins both.
+func (r *Row) detail() (s string) {
 	switch {
 	case r.Ignored != nil && (r.Verdict == Worse || r.Verdict == Undecided):
 		s += ", ignored until " + r.Ignored.Until + ": " + text.Clean(r.Ignored.Reason)
@@ -136,6 +140,9 @@ func (r *Result) Answer() string {
 				open = append(open, what)
 			}
 		}
+		if j.Removed {
+			worse = append(worse, fmt.Sprintf("%s on %s is gone", text.Clean(j.Model), j.Target))
+		}
 		if j.Error != "" {
 			open = append(open, fmt.Sprintf("%s on %s: %s", text.Clean(j.Model), j.Target, text.Clean(j.Error)))
 		}
@@ -144,12 +151,29 @@ func (r *Result) Answer() string {
 	case Worse:
 		return fmt.Sprintf("Worse: %s.", named(worse))
 	case Undecided:
-		if len(r.Jobs) == 1 && r.Jobs[0].baseless() && r.Jobs[0].Error == "" {
-			return fmt.Sprintf("Undecided: %s on %s has no base.", text.Clean(r.Jobs[0].Model), r.Jobs[0].Target)
+		if list := r.withoutBase(); len(list) == 1 {
+			return fmt.Sprintf("Undecided: %s has no base.", list[0])
+		} else if len(list) > 1 {
+			return fmt.Sprintf("Undecided: no base for %s.", named(list))
 		}
 		return fmt.Sprintf("Undecided: %s.", named(open))
 	}
 	return fmt.Sprintf("Not worse: %s of models on targets.", words.Plural(int64(len(r.Jobs)), "comparison"))
+}
+
+// withoutBase names the undecided jobs, if all of them lack a base.
+func (r *Result) withoutBase() (out []string) {
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if j.Verdict != Undecided {
+			continue
+		}
+		if !j.baseless() || j.Error != "" {
+			return nil
+		}
+		out = append(out, text.Clean(j.Model)+" on "+j.Target)
+	}
+	return out
 }
 
 // named joins the first of a list.
@@ -176,47 +200,65 @@ func (r *Result) facts() [][2]string {
 	return out
 }
 
-// Text writes the result for a terminal. all shows equal figures, too.
-func (r *Result) Text(w io.Writer, all bool) error {
-	var b strings.Builder
-	fmt.Fprintln(&b, r.Answer())
+// Text writes the result for a terminal of some columns, 0 for no limit. all shows equal figures,
+// too.
+func (r *Result) Text(w io.Writer, all bool, width int) error {
+	p := printer{width: width}
+	p.line("", r.Answer())
 	for _, f := range r.facts() {
-		fmt.Fprintf(&b, "%-7s %s\n", f[0], f[1])
+		p.line(fmt.Sprintf("%-7s ", f[0]), f[1])
 	}
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		fmt.Fprintf(&b, "\n%s on %s: %s\n", text.Clean(j.Model), j.Target, outcome(j.Verdict))
+		p.line("", "")
+		p.line("", fmt.Sprintf("%s on %s: %s", text.Clean(j.Model), j.Target, outcome(j.Verdict)))
 		if j.From != "" {
-			fmt.Fprintf(&b, "  base: %s\n", text.Clean(j.From))
+			p.line("  base: ", text.Clean(j.From))
 		}
 		if j.Error != "" {
-			fmt.Fprintf(&b, "  %s\n", text.Clean(j.Error))
+			p.line("  ", text.Clean(j.Error))
 		}
 		rows, equal := j.split()
 		if all {
 			rows, equal = j.Figures, nil
 		}
 		if !j.baseless() {
-			writeTable(&b, rows)
+			p.table(rows)
 		}
 		if len(equal) > 0 {
-			fmt.Fprintf(&b, "  %s\n", equalFigures(len(equal), len(rows) > 0))
+			p.line("  ", equalFigures(len(equal), len(rows) > 0))
 		}
 		if l := j.layerText(); l != "" {
-			fmt.Fprintf(&b, "  layers: %s\n", l)
+			p.line("  layers: ", l)
 		}
 		for _, n := range j.Notes {
-			fmt.Fprintf(&b, "  note: %s\n", text.Clean(n))
+			p.line("  note: ", text.Clean(n))
 		}
 	}
 	if len(r.Notes) > 0 {
-		fmt.Fprintln(&b)
+		p.line("", "")
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", text.Clean(n))
+		p.line("note: ", text.Clean(n))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, p.String())
 	return err
+}
+
+// printer writes lines that fit a terminal.
+type printer struct {
+	strings.Builder
+	width int // 0 for no limit
+}
+
+// line writes a text behind a label, broken at blanks; further lines begin below the text.
+func (p *printer) line(label, s string) {
+	for i, l := range report.Wrap(s, max(p.width-utf8.RuneCountInString(label), 0)) {
+		if i > 0 {
+			label = strings.Repeat(" ", utf8.RuneCountInString(label))
+		}
+		p.WriteString(label + l + "\n")
+	}
 }
 
 // outcome is the verdict of a job in words.
@@ -238,36 +280,75 @@ func equalFigures(n int, more bool) string {
 	return fmt.Sprintf("%d %s equal", n, what)
 }
 
-// writeTable writes rows with aligned columns.
-func writeTable(b *strings.Builder, rows []Row) {
+// table writes rows with aligned columns. Where they are wider than the terminal, intervals and
+// what qualifies a verdict are on lines of their own.
+func (p *printer) table(rows []Row) {
 	if len(rows) == 0 {
 		return
 	}
-	lines := [][]string{head}
+	lines, details := [][]string{head}, []string{""}
 	for i := range rows {
-		lines = append(lines, rows[i].cells())
+		lines, details = append(lines, rows[i].cells()), append(details, "")
 	}
+	if wide := columns(lines); p.width > 0 && sum(wide) > p.width {
+		for i := range rows {
+			lines[i+1], details[i+1] = rows[i].narrow()
+		}
+	}
+	wide := columns(lines)
+	for k, l := range lines {
+		p.WriteString("  ")
+		for i, c := range l {
+			space := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(c))
+			switch {
+			case i == len(l)-1:
+				p.WriteString(c)
+			case i == 0:
+				p.WriteString(c + space + "  ")
+			default:
+				p.WriteString(space + c + "  ")
+			}
+		}
+		p.WriteByte('\n')
+		if details[k] != "" {
+			p.line("    ", details[k])
+		}
+	}
+}
+
+// columns are the widths of the columns of a table.
+func columns(lines [][]string) []int {
 	wide := make([]int, len(head))
 	for _, l := range lines {
 		for i, c := range l {
 			wide[i] = max(wide[i], utf8.RuneCountInString(c))
 		}
 	}
-	for _, l := range lines {
-		b.WriteString("  ")
-		for i, c := range l {
-			space := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(c))
-			switch {
-			case i == len(l)-1:
-				b.WriteString(c)
-			case i == 0:
-				b.WriteString(c + space + "  ")
-			default:
-				b.WriteString(space + c + "  ")
-			}
-		}
-		b.WriteByte('\n')
+	return wide
+}
+
+// sum is the width of a table with columns of some widths.
+func sum(wide []int) int {
+	n := 0
+	for _, w := range wide {
+		n += 2 + w
 	}
+	return n
+}
+
+// narrow is a row of a table whose details do not fit beside it.
+func (r *Row) narrow() (cells []string, detail string) {
+	cells = r.cells()
+	cells[len(cells)-1] = string(r.Verdict)
+	var list []string
+	if r.Ratio != nil && r.Low != nil && r.High != nil {
+		cells[3] = percent(*r.Ratio - 1)
+		list = append(list, fmt.Sprintf("interval of the change: %s to %s", percent(*r.Low-1), percent(*r.High-1)))
+	}
+	if d := strings.TrimLeft(r.detail(), ",: "); d != "" {
+		list = append(list, d)
+	}
+	return cells, strings.Join(list, "; ")
 }
 
 // layerText names the layers that differ most.

@@ -5,6 +5,7 @@ package history
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,8 +32,10 @@ const (
 
 // History is the series of a folder.
 type History struct {
-	Schema string   `json:"schema"`
-	Dir    string   `json:"dir"`
+	Schema string `json:"schema"`
+	Dir    string `json:"dir"`
+	// Order says by what the points of a series are ordered.
+	Order  string   `json:"order"`
 	Series []Series `json:"series"`
 	Notes  []string `json:"notes,omitzero"`
 }
@@ -91,7 +94,8 @@ type Mark struct {
 }
 
 // Read reads the index of a gate in a folder, or the heads of the saved profiles there and below.
-func Read(dir string) (*History, error) {
+// Points are ordered by their commits where git knows them, else by time.
+func Read(ctx context.Context, dir string) (*History, error) {
 	if st, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if !st.IsDir() {
@@ -106,14 +110,16 @@ func Read(dir string) (*History, error) {
 		}
 		h.Notes = s.Notes
 		b.index(s)
+		h.Order = b.order(ctx, dir)
 		h.Series = b.series()
-		return h, nil
+		return h, ctx.Err()
 	}
 	notes, err := b.folder(dir)
 	if err != nil {
 		return nil, err
 	}
 	h.Notes = notes
+	h.Order = b.order(ctx, dir)
 	if h.Series = b.series(); len(h.Series) == 0 {
 		return nil, fmt.Errorf("%s: no index of baselines and no %s file inside: opmeter gate --record writes an index", dir, profile.Extension)
 	}
@@ -141,6 +147,63 @@ type key struct{ model, target, settings, figure string }
 type builder struct {
 	points   map[key][]Point
 	measured map[key]bool
+	// rank numbers commits, ancestors first.
+	rank map[string]int
+}
+
+// order asks git for the order of the commits, and says what the points are ordered by.
+func (b *builder) order(ctx context.Context, dir string) string {
+	var commits []string
+	unknown := map[string]bool{}
+	for _, list := range b.points {
+		for i := range list {
+			if c := list[i].Commit; !unknown[c] {
+				unknown[c] = true
+				commits = append(commits, c)
+			}
+		}
+	}
+	repo, err := gate.OpenRepo(ctx, dir)
+	if err == nil {
+		b.rank, err = repo.Order(ctx, commits)
+	}
+	if err == nil && len(b.rank) == 0 {
+		err = errors.New("git knows none of the commits")
+	}
+	if err != nil {
+		b.rank = nil
+		return "time of recording (" + err.Error() + ")"
+	}
+	for c := range b.rank {
+		delete(unknown, c)
+	}
+	if len(unknown) == 0 {
+		return "ancestry of the commits in git"
+	}
+	return "ancestry of the commits in git; time of recording for points of other commits"
+}
+
+// sorted orders points: those of commits with a rank by it, then by time; the others are placed
+// among them by time.
+func (b *builder) sorted(list []Point) []Point {
+	slices.SortStableFunc(list, func(a, b Point) int { return a.Time.Compare(b.Time) })
+	var ranked, others []Point
+	for i := range list {
+		if _, ok := b.rank[list[i].Commit]; ok {
+			ranked = append(ranked, list[i])
+		} else {
+			others = append(others, list[i])
+		}
+	}
+	slices.SortStableFunc(ranked, func(x, y Point) int { return cmp.Compare(b.rank[x.Commit], b.rank[y.Commit]) })
+	out := list[:0:0]
+	for _, p := range ranked {
+		for len(others) > 0 && others[0].Time.Before(p.Time) {
+			out, others = append(out, others[0]), others[1:]
+		}
+		out = append(out, p)
+	}
+	return append(out, others...)
 }
 
 func (b *builder) add(k key, measured bool, p Point) {
@@ -281,7 +344,7 @@ func (b *builder) series() []Series {
 			Model: k.model, Target: k.target, Settings: k.settings, Figure: k.figure, Name: cmp.Or(q.Name, k.figure),
 			Unit: q.Unit, Better: q.Better, Measured: measured[k], Points: joined[k],
 		}
-		slices.SortStableFunc(s.Points, func(a, b Point) int { return a.Time.Compare(b.Time) })
+		s.Points = b.sorted(s.Points)
 		if n := len(s.Points) - maxPoints; n > 0 {
 			s.Points, s.Left = s.Points[n:], n
 		}

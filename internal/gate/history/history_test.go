@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/opmeter/opmeter/internal/gate"
 	"github.com/opmeter/opmeter/profile"
@@ -155,7 +158,7 @@ func stored(t *testing.T) (string, *History) {
 			t.Fatal(err)
 		}
 	}
-	h, err := Read(s.Dir)
+	h, err := Read(t.Context(), s.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +195,7 @@ func TestIndex(t *testing.T) {
 	}
 	// The folder around it and the one of the index give the same.
 	for _, d := range []string{filepath.Dir(dir), filepath.Join(dir, gate.BaselineDir)} {
-		if o, err := Read(d); err != nil || len(o.Series) != 3 {
+		if o, err := Read(t.Context(), d); err != nil || len(o.Series) != 3 {
 			t.Errorf("%s: %v", d, err)
 		}
 	}
@@ -214,7 +217,7 @@ func TestSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, err := Read(s.Dir)
+	h, err := Read(t.Context(), s.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,10 +232,10 @@ func TestSettings(t *testing.T) {
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "no index of baselines") {
+	if _, err := Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "no index of baselines") {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if _, err := Read(filepath.Join(dir, "none")); err == nil {
+	if _, err := Read(t.Context(), filepath.Join(dir, "none")); err == nil {
 		t.Error("a missing folder is read")
 	}
 	for day := range 3 {
@@ -245,7 +248,7 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, err := Read(dir)
+	h, err := Read(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +264,7 @@ func TestWrite(t *testing.T) {
 	out := map[string]string{}
 	for _, f := range Formats {
 		var b bytes.Buffer
-		if err := h.Write(&b, f, false); err != nil {
+		if err := h.Write(&b, f, false, 0); err != nil {
 			t.Fatal(err)
 		}
 		out[f] = b.String()
@@ -284,5 +287,72 @@ func TestWrite(t *testing.T) {
 	}
 	if _, err := FormatOf("x.pdf"); err == nil {
 		t.Error("PDF is a format")
+	}
+}
+
+// Points are in the order of their commits, not in that in which they were recorded: here an older
+// commit was measured later. Without git, or for commits that it does not know, time decides.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is absent")
+	}
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		c := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=n", "-c", "user.email=e@example.com"}, args...)...)
+		c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q", "-b", "main")
+	var commits []string
+	for range 3 {
+		git("commit", "-q", "--allow-empty", "-m", "c")
+		commits = append(commits, git("rev-parse", "HEAD"))
+	}
+	s := &gate.Store{Dir: filepath.Join(dir, gate.Folder)}
+	add := func(day int, commit string, macs float64) {
+		t.Helper()
+		r := record(day, map[string]float64{"macs": macs})
+		r.Commit = commit
+		if err := s.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(2, commits[2], 3)
+	add(1, commits[1], 2)
+	add(9, commits[0], 1)
+	values := func(h *History) (out []float64) {
+		for _, p := range h.find("macs").Points {
+			out = append(out, p.Value)
+		}
+		return out
+	}
+	h, err := Read(t.Context(), s.Dir)
+	if err != nil || !slices.Equal(values(h), []float64{1, 2, 3}) || h.Order != "ancestry of the commits in git" {
+		t.Errorf("%v, order %q, %v", values(h), h.Order, err)
+	}
+	add(10, strings.Repeat("a", 40), 4)
+	if h, err = Read(t.Context(), s.Dir); err != nil || !slices.Equal(values(h), []float64{1, 2, 3, 4}) || !strings.Contains(h.Order, "time of recording for points of other commits") {
+		t.Errorf("%v, order %q, %v", values(h), h.Order, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = Read(t.Context(), s.Dir); err != nil || !slices.Equal(values(h), []float64{2, 3, 1, 4}) || !strings.HasPrefix(h.Order, "time of recording (") {
+		t.Errorf("%v, order %q, %v", values(h), h.Order, err)
+	}
+	var b strings.Builder
+	if err := h.Write(&b, "table", true, 40); err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(b.String()) {
+		if utf8.RuneCountInString(strings.TrimSuffix(l, "\n")) > 40 {
+			t.Errorf("wider than 40 columns: %q", l)
+		}
 	}
 }

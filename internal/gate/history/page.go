@@ -51,10 +51,11 @@ type pageRow struct{ Time, Commit, Value, Machine, Settings, Version string }
 func (h *History) page(w io.Writer) error {
 	data := struct {
 		Dir    string
+		Order  string
 		Charts []chart
 		Notes  []string
 		Height int
-	}{Dir: text.Clean(h.Dir), Height: chartHeight}
+	}{Dir: text.Clean(h.Dir), Order: text.Clean(h.Order), Height: chartHeight}
 	for i := range h.Series {
 		data.Charts = append(data.Charts, h.Series[i].chart())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 )
@@ -30,11 +31,12 @@ func FormatOf(path string) (string, error) {
 	return "", fmt.Errorf("%s: the ending does not name a format of histories: use one of .txt .csv .json .html", path)
 }
 
-// Write writes the history in a format. all shows series without a change in a table, too.
-func (h *History) Write(w io.Writer, format string, all bool) error {
+// Write writes the history in a format. all shows series without a change in a table, too, and
+// width is that of the terminal, 0 for none.
+func (h *History) Write(w io.Writer, format string, all bool, width int) error {
 	switch format {
 	case "table":
-		return h.text(w, all)
+		return h.text(w, all, width)
 	case "csv":
 		return h.csv(w)
 	case "json":
@@ -51,7 +53,7 @@ func (h *History) File(path string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Stream(path, func(w io.Writer) error { return h.Write(w, format, true) })
+	return atomicfile.Stream(path, func(w io.Writer) error { return h.Write(w, format, true, 0) })
 }
 
 // short is a commit or a date for people.
@@ -106,15 +108,24 @@ func (s *Series) title() string {
 	return t
 }
 
-func (h *History) text(w io.Writer, all bool) error {
+func (h *History) text(w io.Writer, all bool, width int) error {
 	var b strings.Builder
+	put := func(label, format string, args ...any) {
+		for i, l := range report.Wrap(fmt.Sprintf(format, args...), max(width-len(label), 0)) {
+			if i > 0 {
+				label = strings.Repeat(" ", len(label))
+			}
+			b.WriteString(label + l + "\n")
+		}
+	}
 	changed := 0
 	for i := range h.Series {
 		if len(h.Series[i].Changes) > 0 {
 			changed++
 		}
 	}
-	fmt.Fprintf(&b, "%d of %d figures changed.\n", changed, len(h.Series))
+	put("", "%d of %d figures changed.", changed, len(h.Series))
+	put("order  ", "%s", text.Clean(h.Order))
 	last := ""
 	for i := range h.Series {
 		s := &h.Series[i]
@@ -122,27 +133,28 @@ func (h *History) text(w io.Writer, all bool) error {
 			continue
 		}
 		if t := s.title(); t != last {
-			fmt.Fprintf(&b, "\n%s\n", t)
+			b.WriteByte('\n')
+			put("", "%s", t)
 			last = t
 		}
 		first, end := &s.Points[0], &s.Points[len(s.Points)-1]
-		fmt.Fprintf(&b, "  %s: %s → %s, %s, %s to %s\n", s.Name, gate.Amount(first.Value, s.Unit), gate.Amount(end.Value, s.Unit),
+		put("  ", "%s: %s → %s, %s, %s to %s", s.Name, gate.Amount(first.Value, s.Unit), gate.Amount(end.Value, s.Unit),
 			words.Plural(int64(len(s.Points)), "point"), first.Time.UTC().Format(time.DateOnly), end.Time.UTC().Format(time.DateOnly))
 		if s.Left > 0 {
-			fmt.Fprintf(&b, "    %s left out\n", words.Plural(int64(s.Left), "older point"))
+			put("    ", "%s left out", words.Plural(int64(s.Left), "older point"))
 		}
 		for k := range s.Changes {
-			fmt.Fprintf(&b, "    changed  %s\n", s.line(&s.Changes[k]))
+			put("    changed  ", "%s", s.line(&s.Changes[k]))
 		}
 		for k := range s.Marks {
-			fmt.Fprintf(&b, "    other    %s\n", s.Marks[k].line(s))
+			put("    other    ", "%s", s.Marks[k].line(s))
 		}
 	}
 	if len(h.Notes) > 0 {
 		b.WriteByte('\n')
 	}
 	for _, n := range h.Notes {
-		fmt.Fprintf(&b, "note: %s\n", text.Clean(n))
+		put("note: ", "%s", text.Clean(n))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
