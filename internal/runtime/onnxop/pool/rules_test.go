@@ -182,8 +182,8 @@ func TestGlobal(t *testing.T) {
 	}
 }
 
-// TestKernelBeyondAxis: a kernel that exceeds an axis by at most its stride gives no results, as
-// the formula of the specification does. A larger one is an error.
+// TestKernelBeyondAxis: a kernel that exceeds an axis by its stride gives no results, and by less
+// one of a window that the axis does not fill, as in ONNX Runtime 1.32. A larger one is an error.
 func TestKernelBeyondAxis(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []tensor.Type{tensor.Float32, tensor.Float64, tensor.Int8, tensor.Uint8} {
@@ -201,6 +201,9 @@ func TestKernelBeyondAxis(t *testing.T) {
 				{[]int{2, 5}, []int{4, 2}, []int{1, 1}, nil},
 				{[]int{2}, []int{3}, []int{1}, []int{1, 3, 0}},
 				{[]int{4, 2, 4}, []int{2, 3, 2}, []int{1, 1, 1}, []int{1, 3, 3, 0, 3}},
+				{[]int{1, 1}, []int{2, 2}, []int{2, 2}, []int{1, 3, 1, 1}},
+				{[]int{2, 2}, []int{4, 4}, []int{3, 3}, []int{1, 3, 1, 1}},
+				{[]int{2, 5}, []int{4, 2}, []int{3, 1}, []int{1, 3, 1, 4}},
 			} {
 				attrs := graph.Attrs{}
 				for name, v := range map[string][]int{"kernel_shape": tt.kernel, "strides": tt.stride} {
@@ -223,6 +226,38 @@ func TestKernelBeyondAxis(t *testing.T) {
 				} else if !slices.Equal(out[0].Shape, tt.want) {
 					t.Errorf("%s of %v: %v, want %v", name, tt.kernel, out[0].Shape, tt.want)
 				}
+			}
+		}
+	}
+}
+
+// A window that exceeds the axis takes the elements that are there. The values are those of ONNX
+// Runtime 1.32, the same with ceil_mode.
+func TestPartialWindow(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		op                string
+		n, kernel, stride int
+		want              float32
+	}{
+		{"MaxPool", 1, 2, 2, -1},
+		{"MaxPool", 2, 4, 3, -1},
+		{"AveragePool", 1, 2, 2, -1},
+		{"AveragePool", 2, 4, 3, -2.5},
+		{"LpPool", 1, 2, 2, 1},
+		{"LpPool", 2, 4, 3, 5.477226},
+	} {
+		for ceil := range int64(2) {
+			x := tensor.New(tensor.Float32, 1, 1, tt.n, tt.n)
+			tensor.Fill(x, func(i int) float64 { return float64(-i - 1) })
+			attrs := graph.Attrs{"kernel_shape": []int64{int64(tt.kernel), int64(tt.kernel)}, "strides": []int64{int64(tt.stride), int64(tt.stride)}, "ceil_mode": ceil}
+			out, err := optest.Run(Defs(), optest.Node{Op: tt.op, Version: 18, Attrs: attrs}, x)
+			if err != nil {
+				t.Errorf("%s %d/%d: %v", tt.op, tt.n, tt.kernel, err)
+				continue
+			}
+			if got := tensor.Of[float32](out[0]); len(got) != 1 || math.Abs(float64(got[0]-tt.want)) > 1e-6 {
+				t.Errorf("%s of %d², kernel %d, ceil_mode %d: %v, want %v", tt.op, tt.n, tt.kernel, ceil, got, tt.want)
 			}
 		}
 	}

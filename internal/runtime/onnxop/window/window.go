@@ -41,7 +41,8 @@ func New(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 		return nil, err
 	}
 	for i, n := range w.Out {
-		if n == 0 && in[i] > 0 {
+		beyond := in[i]+w.Begin[i]+w.End[i] < (kernel[i]-1)*w.Dilation[i]+1
+		if in[i] > 0 && (n == 0 || beyond) {
 			return nil, w.tooLarge(i)
 		}
 	}
@@ -53,8 +54,9 @@ func (w *Window) tooLarge(i int) error {
 	return fmt.Errorf("kernel of extent %d does not fit into axis of %d with padding %d+%d", (w.Kernel[i]-1)*w.Dilation[i]+1, w.In[i], w.Begin[i], w.End[i])
 }
 
-// ForPool is New without an error for a kernel that exceeds an axis by at most its stride. Then the
-// formula of the specification, floor(-1/stride) + 1, gives no results along the axis.
+// ForPool is New without an error for a kernel that exceeds an axis by at most its stride. ONNX
+// Runtime divides towards zero there: an excess smaller than the stride gives one window, which the
+// axis does not fill, and an excess of the stride gives no results.
 func ForPool(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 	a, n := c.Node.Attrs, len(in)
 	if n == 0 || n > MaxSpatial {
@@ -109,11 +111,11 @@ func ForPool(c *op.Call, in, kernel []int, ceil bool) (*Window, error) {
 		if workspace < -w.Stride[i] {
 			return nil, w.tooLarge(i)
 		}
-		if workspace < 0 {
-			continue // no results
+		if in[i] == 0 && workspace < 0 {
+			continue // no element, no result
 		}
 		w.Out[i] = workspace/w.Stride[i] + 1
-		if ceil && workspace%w.Stride[i] != 0 {
+		if ceil && workspace > 0 && workspace%w.Stride[i] != 0 {
 			// A window that would start in the end padding does not count.
 			if w.Out[i]*w.Stride[i] < in[i]+w.Begin[i] {
 				w.Out[i]++
