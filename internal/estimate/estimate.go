@@ -102,6 +102,9 @@ func Prepare(m *graph.Model, o inputs.Options, identity func() (*describe.Identi
 	if err != nil {
 		return nil, err
 	}
+	if err := inputs.CheckBatch(p, o); err != nil {
+		return nil, err
+	}
 	slots := p.Slots()
 	if err := describe.Iterate(m, slots, o.Iterations); err != nil {
 		return nil, err

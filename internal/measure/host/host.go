@@ -176,6 +176,9 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if err != nil {
 		return err
 	}
+	if err := inputs.CheckBatch(p, r.o.Feed); err != nil {
+		return err
+	}
 	r.plan, r.slots = p, p.Slots()
 	if err := describe.Iterate(r.m, r.slots, r.o.Feed.Iterations); err != nil {
 		return err
