@@ -337,8 +337,9 @@ func TestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := fixed()
-	// Node data needs to know where layers come from.
-	p.Layers[0].Provenance = &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Node: 2}}}
+	// Node data and models with metadata need to know where layers come from.
+	_, of := profiled(t)
+	of(p)
 	err := File(filepath.Join(dir, "p.pdf"), fixed(), Options{})
 	if err == nil {
 		t.Fatal("unknown ending: no error")

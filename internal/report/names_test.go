@@ -21,6 +21,7 @@ import (
 // be read back, and looks for the name.
 func TestNames(t *testing.T) {
 	t.Parallel()
+	_, of := profiled(t)
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		name := rapid.OneOf(rapid.String(), rapid.SampledFrom(append(sample.Hostile, "\xff\xfe", "a\xc3")), rapid.StringMatching(`[\x00-\x7f]{1,50}`)).Draw(t, "name")
@@ -31,7 +32,7 @@ func TestNames(t *testing.T) {
 		p.Model.Name = name
 		p.Layers = append(p.Layers, profile.Layer{
 			Index: int64(len(p.Layers)), Name: name, Op: name, State: profile.Ran, Options: []profile.Option{{Key: name, Value: name}}, Scope: name, Kernel: name, Latency: profile.Value(profile.Measured, 1e-3, ""),
-			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{}}},
+			Provenance: &profile.Provenance{Confidence: profile.Exact, SourceNodes: []profile.SourceNode{{Name: "n"}}},
 		})
 		if p.Timeline != nil {
 			at := int32(len(p.Layers) - 1)
@@ -43,6 +44,9 @@ func TestNames(t *testing.T) {
 		for _, format := range Formats(false) {
 			if format == "profile" || strings.HasSuffix(format, ".gz") {
 				continue // the same texts again, and compressing is what takes the time
+			}
+			if format == "onnx" {
+				of(p)
 			}
 			var b bytes.Buffer
 			if err := Write(&b, p, format, Options{}); err != nil {
@@ -119,11 +123,17 @@ func holds(v any, s string) bool {
 // exists, so that none is forgotten.
 func TestLargeFiles(t *testing.T) {
 	t.Parallel()
-	p := sample.Large(20, 200, 3000)
+	_, of := profiled(t)
+	p, annotated := sample.Large(20, 200, 3000), sample.Large(20, 200, 3000)
+	of(annotated)
 	dir := t.TempDir()
 	for _, e := range Endings() {
 		for _, ending := range strings.Fields(e[0]) {
-			if err := File(filepath.Join(dir, "p"+ending), p, Options{}); err != nil {
+			made := p
+			if ending == ".onnx" { // needs its model
+				made = annotated
+			}
+			if err := File(filepath.Join(dir, "p"+ending), made, Options{}); err != nil {
 				t.Errorf("%s: %v", ending, err)
 			}
 		}

@@ -39,6 +39,8 @@ type Options struct {
 	Details bool // show all figures of the model below the headline
 
 	MLTK mltk.Options // of the MLTK profiler's layouts
+
+	file string // that is written, "" for standard output
 }
 
 // format is one way to write a profile.
@@ -73,6 +75,7 @@ func formats() []format {
 		{name: "speedscope", endings: []string{".speedscope.json"}, events: true, what: "median run and flame graph, for speedscope.app", write: plain(speedscope.Write)},
 		{name: "bench", endings: []string{".bench.txt"}, text: true, events: true, what: "Go benchmark text, for benchstat", write: plain(gobench.Write)},
 		{name: "nodes", endings: []string{".nodes.json"}, what: "latency of the nodes, for Model Explorer", write: plain(modelexplorer.Write)},
+		{name: "onnx", endings: []string{".onnx"}, what: "the .onnx model with the figures of its nodes as metadata, for Netron", write: writeAnnotated},
 		{name: "profile", endings: []string{".opmeter"}, events: true, what: "saved profile, for opmeter report", write: plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
 		{name: "mltk", endings: []string{".mltk.txt"}, text: true, what: "text of the MLTK profiler", write: writeMLTK},
 		{name: "mltk-json", endings: []string{".mltk.json"}, text: true, what: "JSON of the MLTK profiler", write: writeMLTKJSON},
@@ -207,6 +210,6 @@ func File(path string, p *profile.Profile, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Width, o.Top, o.Color = 0, 0, false
+	o.Width, o.Top, o.Color, o.file = 0, 0, false, path
 	return atomicfile.Stream(path, func(w io.Writer) error { return Write(w, p, name, o) })
 }

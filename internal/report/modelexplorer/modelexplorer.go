@@ -7,6 +7,7 @@ package modelexplorer
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -19,14 +20,18 @@ import (
 )
 
 // ErrNoNodes is returned for profiles none of whose layers with a latency leads
-// back to a node of the model.
-var ErrNoNodes = errors.New("no layer with a latency leads back to a node of the model")
+// back to a node that Model Explorer can find.
+var ErrNoNodes = errors.New("no layer with a latency leads back to a node of the model (in ONNX models: to a node with a name)")
 
-// Write writes p, in milliseconds. Nodes are named by their positions in the
-// file, as Model Explorer names those of .tflite models. A layer that does the
-// work of several nodes counts for the first of them, its own.
+// Write writes p, in milliseconds. Nodes of .tflite models are named by their positions in the
+// file and nodes of .onnx models by their names, as the adapters of Model Explorer name them. A
+// layer that does the work of several nodes counts for the first of them, its own.
+//
+// Values of one graph are written without its name: Model Explorer shows them on the graph that
+// is open, whatever its name.
 func Write(w io.Writer, p *profile.Profile) error {
 	graphs, names := map[int64]map[int64]float64{}, map[int64]string{0: "main"}
+	called := map[profile.SourceNode]string{}
 	for i := range p.Layers {
 		l := &p.Layers[i]
 		v, ok := l.Latency.Best()
@@ -38,31 +43,62 @@ func Write(w io.Writer, p *profile.Profile) error {
 			graphs[n.Graph] = map[int64]float64{}
 		}
 		graphs[n.Graph][n.Node] += v
+		called[profile.SourceNode{Graph: n.Graph, Node: n.Node}] = n.Name
 		if names[n.Graph] == "" {
 			names[n.Graph] = l.Graph
 		}
 	}
-	if len(graphs) == 0 {
+	onnx := p.Model.Format == "onnx"
+	var parts [][]byte
+	used := map[string]bool{}
+	for _, g := range slices.Sorted(maps.Keys(graphs)) {
+		var one []byte
+		for _, n := range slices.Sorted(maps.Keys(graphs[g])) {
+			id := strconv.FormatInt(n, 10)
+			if onnx {
+				// Model Explorer renames all but the first node of a name.
+				id = called[profile.SourceNode{Graph: g, Node: n}]
+				if id == "" || used[id] {
+					continue
+				}
+				used[id] = true
+			}
+			if len(one) > 0 {
+				one = append(one, ",\n"...)
+			}
+			one = append(jsonx.AppendString(one, id), `:{"value":`...)
+			one = append(strconv.AppendFloat(one, 1e3*graphs[g][n], 'g', -1, 64), '}')
+		}
+		if len(one) > 0 {
+			parts = append(parts, one)
+		}
+	}
+	if len(parts) == 0 {
 		return ErrNoNodes
 	}
-	distinct(names)
 	b := bufio.NewWriter(w)
-	_, _ = b.WriteString("{")
-	comma := "\n"
-	for _, g := range slices.Sorted(maps.Keys(graphs)) {
+	if onnx || len(graphs) == 1 && graphs[0] != nil {
+		results(b, bytes.Join(parts, []byte(",\n")))
+		_, _ = b.WriteString("\n")
+		return b.Flush()
+	}
+	distinct(names)
+	comma := "{\n"
+	for i, g := range slices.Sorted(maps.Keys(graphs)) {
 		_, _ = b.WriteString(comma)
 		comma = ",\n"
-		_, _ = b.Write(jsonx.AppendString(nil, names[g]))
-		_, _ = b.WriteString(`:{"results":{`)
-		sep := "\n"
-		for _, n := range slices.Sorted(maps.Keys(graphs[g])) {
-			_, _ = b.WriteString(sep + `"` + strconv.FormatInt(n, 10) + `":{"value":` + strconv.FormatFloat(1e3*graphs[g][n], 'g', -1, 64) + "}")
-			sep = ",\n"
-		}
-		_, _ = b.WriteString("\n},\"gradient\":[{\"stop\":0,\"bgColor\":\"#fff7bc\"},{\"stop\":0.5,\"bgColor\":\"#fe9929\"},{\"stop\":1,\"bgColor\":\"#cc4c02\"}]}")
+		_, _ = b.Write(append(jsonx.AppendString(nil, names[g]), ':'))
+		results(b, parts[i])
 	}
 	_, _ = b.WriteString("\n}\n")
 	return b.Flush()
+}
+
+// results writes the values of a graph and their colours.
+func results(b *bufio.Writer, values []byte) {
+	_, _ = b.WriteString("{\"results\":{\n")
+	_, _ = b.Write(values)
+	_, _ = b.WriteString("\n},\"gradient\":[{\"stop\":0,\"bgColor\":\"#fff7bc\"},{\"stop\":0.5,\"bgColor\":\"#fe9929\"},{\"stop\":1,\"bgColor\":\"#cc4c02\"}]}")
 }
 
 // distinct gives graphs without a name, or with that of another, a name of their

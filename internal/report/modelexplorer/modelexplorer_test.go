@@ -7,13 +7,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
 
-type data map[string]struct {
+type values struct {
 	Results map[string]struct {
 		Value *float64 `json:"value"`
 	} `json:"results"`
@@ -23,6 +24,9 @@ type data map[string]struct {
 	} `json:"gradient"`
 }
 
+type data map[string]values
+
+// read returns the graphs of a file. One without a name is called "".
 func read(t *testing.T, p *profile.Profile) data {
 	t.Helper()
 	var b bytes.Buffer
@@ -33,9 +37,15 @@ func read(t *testing.T, p *profile.Profile) data {
 		return nil
 	}
 	var d data
-	r := json.NewDecoder(&b)
-	r.DisallowUnknownFields()
-	if err := r.Decode(&d); err != nil {
+	var single values
+	decode := func(to any) error {
+		r := json.NewDecoder(bytes.NewReader(b.Bytes()))
+		r.DisallowUnknownFields()
+		return r.Decode(to)
+	}
+	if decode(&single) == nil {
+		d = data{"": single}
+	} else if err := decode(&d); err != nil {
 		t.Fatal(err)
 	}
 	for name, g := range d {
@@ -62,6 +72,7 @@ func TestRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		p := sample.Random(rand.New(rand.NewPCG(seed, 7)))
+		p.Model.Format = "tflite"
 		want, got := 0.0, 0.0
 		graphs := map[int64]bool{}
 		for i := range p.Layers {
@@ -86,6 +97,10 @@ func TestRandom(t *testing.T) {
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	p := sample.Large(4, 1, 0)
+	p.Model.Format = "tflite"
+	if d := read(t, p); len(d[""].Results) != 4 {
+		t.Errorf("a single graph has a name: %+v", d)
+	}
 	p.Layers[2].Provenance.SourceNodes[0].Graph = 1
 	p.Layers[2].Graph = "main" // a body that is called like the main graph
 	p.Layers[3].Latency = nil
@@ -95,5 +110,29 @@ func TestNodes(t *testing.T) {
 	}
 	if got, want := *d["main"].Results["1"].Value, 1e3**p.Layers[1].Latency.Median; math.Abs(got-want) > 1e-12 {
 		t.Errorf("node 1 takes %g ms, want %g", got, want)
+	}
+}
+
+// TestNames writes nodes of ONNX models by their names, without those that Model Explorer calls
+// otherwise: nodes without a name, and all but the first of a name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	p := sample.Large(4, 1, 0)
+	p.Model.Format = "onnx"
+	for i, n := range []profile.SourceNode{{Node: 3, Name: "a"}, {Node: 1, Name: "a"}, {Node: 2}, {Graph: 1, Name: "b \"c\""}} {
+		p.Layers[i].Provenance = &profile.Provenance{SourceNodes: []profile.SourceNode{n}}
+		p.Layers[i].Latency = profile.Value(profile.Measured, float64(i+1), "")
+	}
+	var b bytes.Buffer
+	if err := Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	want := "{\"results\":{\n\"a\":{\"value\":2000},\n\"b \\\"c\\\"\":{\"value\":4000}\n},"
+	if got := b.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	p.Layers = p.Layers[2:3]
+	if err := Write(&b, p); !errors.Is(err, ErrNoNodes) {
+		t.Errorf("nodes without names: %v", err)
 	}
 }
