@@ -92,7 +92,7 @@ func implied(root *cobra.Command, args []string) []string {
 // standardInput replaces the argument "-" of a verb that reads files by a file with what standard
 // input holds.
 func (a *app) standardInput(c *cobra.Command, args []string) error {
-	if !slices.Contains([]string{"profile", "summary", "run", "sweep", "fit", "report", "compare", "import", "compress", "advise"}, verbOf(c)) {
+	if !slices.Contains([]string{"profile", "summary", "view", "run", "sweep", "fit", "report", "compare", "import", "compress", "advise"}, verbOf(c)) {
 		return nil
 	}
 	for i, arg := range args {

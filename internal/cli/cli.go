@@ -143,7 +143,7 @@ func newRoot(a *app) *cobra.Command {
 		PersistentPreRunE: a.standardInput,
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newBuild(a), newReport(a), newCompare(a), newAdvise(a), newGate(a), newHistory(a), newAB(a), newWorker(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a), newVersion(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newView(a), newBuild(a), newReport(a), newCompare(a), newAdvise(a), newGate(a), newHistory(a), newAB(a), newWorker(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newSchema(a), newTrace(a), newVersion(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}
@@ -171,7 +171,7 @@ func complete(root *cobra.Command) {
 		"cold": {string(profile.ColdCaches), string(profile.ColdStart)}, "by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"}, "only": codes(),
 	}
 	files := map[string][]string{
-		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
+		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "view": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
 		"ab":     {"tflite", "onnx", "zip", "yaml"},
 		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "gate": {"tflite", "onnx", "zip", "yaml"}, "build": {"yaml", "yml"},
 		"advise": {"tflite", "onnx", "zip", "yaml", "opmeter"},

@@ -270,9 +270,8 @@ func formatsText() string {
 		fmt.Fprintf(&b, "  %-17s %s\n", e[0], e[1])
 	}
 	b.WriteString("\n--format takes " + strings.Join(report.Formats(true), ", "))
-	b.WriteString(".\n\n" + `Several models or targets print a line each, and an array as JSON. Files .txt, .md and .csv hold
-all profiles; other formats write a file for each, x-MODEL-TARGET.html. Several engines are
-compared instead: opmeter help engine.`)
+	b.WriteString(".\n\n" + `Several models or targets print a line each. Files .txt, .md and .csv hold all; others one each,
+x-MODEL-TARGET.html. Engines: opmeter help engine.`)
 	return b.String()
 }
 

@@ -161,15 +161,12 @@ could not be read.`,
 			if err != nil {
 				return err
 			}
-			run := func(_ context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) {
-				return opmeter.Count(m, in)
-			}
 			for i, key := range a.signatures(args, &o) {
 				if i > 0 {
 					fmt.Fprintln(a.out)
 				}
 				a.signature = key
-				if err := a.each(c.Context(), args, &o, []runner{onHost(run)}, false); err != nil {
+				if err := a.each(c.Context(), args, &o, []runner{onHost(count(in))}, false); err != nil {
 					return err
 				}
 			}

@@ -368,6 +368,8 @@ func TestHelpExamples(t *testing.T) {
 				continue // takes data, and a model with weights: TestCompressExamples
 			case len(args) > 1 && args[0] == "device" && args[1] == "run":
 				continue // needs compiler and emulator: device_firmware.txtar
+			case args[0] == "view" && !slices.Contains(args, "-o"):
+				continue // needs a display: TestView
 			case args[0] == "ab":
 				continue // needs several programs and quotes: ab.txtar
 			case args[0] == "gate", args[0] == "history":

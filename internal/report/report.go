@@ -75,7 +75,7 @@ func formats() []format {
 		{name: "speedscope", endings: []string{".speedscope.json"}, events: true, what: "median run and flame graph, for speedscope.app", write: plain(speedscope.Write)},
 		{name: "bench", endings: []string{".bench.txt"}, text: true, events: true, what: "Go benchmark text, for benchstat", write: plain(gobench.Write)},
 		{name: "nodes", endings: []string{".nodes.json"}, what: "latency of the nodes, for Model Explorer", write: plain(modelexplorer.Write)},
-		{name: "onnx", endings: []string{".onnx"}, what: "the .onnx model with the figures of its nodes as metadata, for Netron", write: writeAnnotated},
+		{name: "onnx", endings: []string{".onnx"}, what: "ONNX model with the figures of its nodes, for Netron", write: writeAnnotated},
 		{name: "profile", endings: []string{".opmeter"}, events: true, what: "saved profile, for opmeter report", write: plain(func(w io.Writer, p *profile.Profile) error { return p.Save(w) })},
 		{name: "mltk", endings: []string{".mltk.txt"}, text: true, what: "text of the MLTK profiler", write: writeMLTK},
 		{name: "mltk-json", endings: []string{".mltk.json"}, text: true, what: "JSON of the MLTK profiler", write: writeMLTKJSON},
