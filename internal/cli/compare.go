@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -138,18 +139,24 @@ func (a *app) compare(c *cobra.Command, args []string, f *compareFlags) error {
 
 // judged is the error of --fail-on worse.
 func judged(t *compare.Table) error {
-	var worse, undecided []string
+	var worse, apart, undecided []string
 	for k := 1; k < len(t.Runs); k++ {
 		switch t.Judge(k) {
 		case compare.Worse:
 			worse = append(worse, t.Runs[k].Name)
 		case compare.Undecided:
+			if why := words.VersusWhyNot(t, k, t.Topic); why != "" {
+				apart = append(apart, fmt.Sprintf("%s does not compare with %s: %s", t.Runs[k].Name, t.Runs[0].Name, why))
+				continue
+			}
 			undecided = append(undecided, t.Runs[k].Name)
 		}
 	}
 	switch {
 	case len(worse) > 0:
 		return withStatus(statusGate, fmt.Errorf("%s: worse than %s", strings.Join(worse, ", "), t.Runs[0].Name))
+	case len(apart) > 0:
+		return withStatus(statusUndecided, fmt.Errorf("undecided: %s", strings.Join(apart, "; ")))
 	case len(undecided) > 0:
 		return withStatus(statusUndecided, fmt.Errorf("%s: undecided whether worse than %s: compare more profiles, interleaved, or use opmeter ab", strings.Join(undecided, ", "), t.Runs[0].Name))
 	}

@@ -64,62 +64,114 @@ func (d differences) label(r *compare.Run) string {
 	return r.Name + " [" + strings.Join(parts, ", ") + "]"
 }
 
-// answers says in a sentence for each run whether it is faster than the first one.
+// answers says in a sentence for each run whether it is faster than the first one. What would
+// decide follows if that is open.
 func answers(t *compare.Table) []string {
 	d := differing(t)
 	var out []string
-	for i := range t.Runs[1:] {
-		out = append(out, answer(t, d, &t.Runs[i+1]))
+	open := false
+	for k := 1; k < len(t.Runs); k++ {
+		r := &t.Runs[k]
+		out = append(out, answer(t, d, k))
+		open = open || r.Ratio.Verdict == compare.Open && r.Ratio.Value != nil && r.Source == compare.Measured && t.Runs[0].Source == compare.Measured
+	}
+	if open && slices.Contains(profile.Costs(), t.Quantity) {
+		out = append(out, "To decide: opmeter ab, or six or more interleaved profiles of each side: opmeter compare A1 A2 … -- B1 B2 …")
 	}
 	return out
 }
 
-func answer(t *compare.Table, d differences, r *compare.Run) string {
-	first := &t.Runs[0]
+func answer(t *compare.Table, d differences, k int) string {
+	first, r := &t.Runs[0], &t.Runs[k]
 	a, b := d.label(r), d.label(first)
+	show := func(v float64) string { return versusFigure(t, &v) }
+	if why := words.VersusWhyNot(t, k, t.Topic); why != "" {
+		return fmt.Sprintf("%s and %s: %s do not compare, %s%s", a, b, versusWhats(t), why, bothFigures(r, first, show))
+	}
 	if r.Ratio.Value == nil || r.Total.Value == nil || first.Total.Value == nil {
 		return fmt.Sprintf("%s and %s: no ratio, since the total of one is missing or incomplete", a, b)
 	}
-	show := func(v float64) string { return versusFigure(t, &v) }
 	figures := pairOf(*r.Total.Value, " vs ", *first.Total.Value, show)
 	ratio := *r.Ratio.Value
 	if !slices.Contains(profile.Costs(), t.Quantity) {
 		return answerFigure(t, a, b, r, figures)
 	}
-	// A ratio below 1 is told as speed, one above 1 as time.
-	phrase, low, high := "takes %sx as long as", r.Ratio.Low, r.Ratio.High
-	if ratio < 1 {
-		phrase, ratio = "is %sx as fast as", 1/ratio
-		if low != nil && high != nil {
-			low, high = new(1 / *high), new(1 / *low)
+	between := func(before string, low, high float64) string {
+		if r.Ratio.Interval == compare.Exact {
+			return "(" + figures + ")"
 		}
+		return fmt.Sprintf("(%s; %s%s %s to %s)", figures, before, words.VersusInterval(r.Ratio.Interval), words.Ratio(low), words.Ratio(high))
 	}
-	known := low != nil && high != nil
+	if r.Ratio.Low == nil || r.Ratio.High == nil {
+		return fmt.Sprintf("%s and %s: undecided, %s (%s; ratio %s)", a, b, undecided(t, r), figures, words.Ratio(ratio))
+	}
+	low, high, same := *r.Ratio.Low, *r.Ratio.High, "ratio "+words.Ratio(ratio)+", "
 	var s string
-	differs := false
 	switch {
+	case r.Ratio.Interval == compare.Exact && ratio == 1:
+		return fmt.Sprintf("%s takes as long as %s (%s)", a, b, show(*r.Total.Value))
 	case r.Ratio.Verdict == compare.Alike:
-		s = fmt.Sprintf("%s is as fast as %s within 5 %%", a, b)
-	case known && *low <= 1 && *high >= 1:
-		s = fmt.Sprintf("%s is not measurably faster or slower than %s", a, b)
-	default:
-		differs = true
-		s = fmt.Sprintf("%s %s %s", a, fmt.Sprintf(phrase, words.Ratio(ratio)), b)
+		return fmt.Sprintf("%s is as fast as %s within 5 %% %s", a, b, between(same, low, high))
+	case !versusDiffers(r.Ratio.Verdict):
+		return fmt.Sprintf("%s is not measurably faster or slower than %s: %s %s", a, b, undecided(t, r), between(same, low, high))
+	case ratio < 1: // told as speed
+		s = fmt.Sprintf("%s is %sx as fast as %s %s", a, words.Ratio(1/ratio), b, between("", 1/high, 1/low))
+	default: // told as time
+		s = fmt.Sprintf("%s takes %sx as long as %s %s", a, words.Ratio(ratio), b, between("", low, high))
 	}
-	s += " (" + figures
-	switch {
-	case !known:
-		s += "; interval unknown"
-	case !differs:
-		s += fmt.Sprintf("; ratio %s, %s %s to %s", words.Ratio(*r.Ratio.Value), words.VersusInterval(r.Ratio.Interval), words.Ratio(*r.Ratio.Low), words.Ratio(*r.Ratio.High))
-	default:
-		s += fmt.Sprintf("; %s %s to %s", words.VersusInterval(r.Ratio.Interval), words.Ratio(*low), words.Ratio(*high))
-	}
-	s += ")"
 	if r.Trust == profile.Unreliable || first.Trust == profile.Unreliable {
 		s += " · unstable: repeat the measurement"
 	}
 	return s
+}
+
+// undecided says what leaves a ratio open: the side with the widest error.
+func undecided(t *compare.Table, r *compare.Run) string {
+	var widest *compare.Run
+	worst := 0.0
+	for _, x := range []*compare.Run{r, &t.Runs[0]} {
+		f := &x.Total
+		if f.Low == nil || f.High == nil {
+			return x.Name + " has too few runs for an interval"
+		}
+		e := (*f.High - *f.Low) / 2 / *f.Value
+		if x.Tolerance != nil && x.Repeats == 0 {
+			e = max(e, *x.Tolerance)
+		}
+		if widest == nil || e > worst {
+			worst, widest = e, x
+		}
+	}
+	switch x := widest; {
+	case x.Total.Interval == compare.Band90:
+		return fmt.Sprintf("the estimate of %s holds within ± %s", x.Name, Percent(worst))
+	case x.Repeats > 1:
+		return fmt.Sprintf("the %d profiles of %s leave ± %s", x.Repeats, x.Name, Percent(worst))
+	case x.Trust == profile.Unreliable:
+		return fmt.Sprintf("%s was disturbed and may be off by %s", x.Name, Percent(worst))
+	default:
+		return fmt.Sprintf("another process of %s may differ by %s", x.Name, Percent(worst))
+	}
+}
+
+// bothFigures are the totals of two runs, in brackets, "" if one is absent.
+func bothFigures(r, first *compare.Run, show func(float64) string) string {
+	if r.Total.Value == nil || first.Total.Value == nil {
+		return ""
+	}
+	return " (" + pairOf(*r.Total.Value, " vs ", *first.Total.Value, show) + ")"
+}
+
+// versusWhats names what is compared, of several runs.
+func versusWhats(t *compare.Table) string {
+	what := versusWhat(t)
+	switch {
+	case what == "latency":
+		return "latencies"
+	case strings.HasSuffix(what, "s"):
+		return what
+	}
+	return "figures of " + what
 }
 
 // answerFigure is the answer for a quantity that is not a cost in time.
@@ -128,7 +180,11 @@ func answerFigure(t *compare.Table, a, b string, r *compare.Run, figures string)
 	if r.Ratio.Interval == compare.Exact && *r.Ratio.Value == 1 {
 		return fmt.Sprintf("%s: %s equal to %s (%s)", a, what, b, versusFigure(t, r.Total.Value))
 	}
-	s := fmt.Sprintf("%s: %s %sx that of %s (%s", a, what, words.Ratio(*r.Ratio.Value), b, figures)
+	ratio := words.Ratio(*r.Ratio.Value)
+	if r.Ratio.Interval == compare.Exact {
+		ratio, _, _ = strings.Cut(versusRatio(r.Ratio), " ")
+	}
+	s := fmt.Sprintf("%s: %s %sx that of %s (%s", a, what, ratio, b, figures)
 	if r.Ratio.Interval != compare.Exact && r.Ratio.Low != nil {
 		s += fmt.Sprintf("; %s %s to %s", words.VersusInterval(r.Ratio.Interval), words.Ratio(*r.Ratio.Low), words.Ratio(*r.Ratio.High))
 	}

@@ -161,12 +161,7 @@ func plusMinus(f compare.Figure, heading string) string {
 }
 
 // versusRatio is a ratio with the sign of its verdict: "0.812 ▼".
-func versusRatio(r compare.Ratio) string {
-	if r.Value == nil {
-		return ""
-	}
-	return words.Ratio(*r.Value) + " " + words.VersusMark(r.Verdict)
-}
+func versusRatio(r compare.Ratio) string { return words.VersusRatio(&r) }
 
 // groupOp is the operator of a group, with how many there are.
 func groupOp(g *compare.Group) string {
@@ -251,6 +246,7 @@ func versusCSV(w io.Writer, t *compare.Table) error {
 			row("operators", strconv.Itoa(i), k, g.Figures[k], &g.Ratios[k], func(cells []string) {
 				cells[2], cells[3], cells[4], cells[5] = text.Cell(g.Op), text.Cell(g.Name), strconv.FormatInt(g.Operators, 10), string(g.Confidence)
 				cells[17], cells[18], cells[19] = number(g.Contributions[k]), string(g.Kind), strconv.FormatBool(g.Certain)
+				versusCompares(t, k, cells)
 				cells[20] = text.Cell(words.VersusReasons(g.Reasons[k]))
 			})
 		}
@@ -263,7 +259,7 @@ func versusCSV(w io.Writer, t *compare.Table) error {
 		if r.Rest != nil {
 			row("rest", "", k, compare.Figure{Value: r.Rest}, nil, nil)
 		}
-		row("total", "", k, r.Total, &r.Ratio, nil)
+		row("total", "", k, r.Total, &r.Ratio, func(cells []string) { versusCompares(t, k, cells) })
 	}
 	for i := range t.Whole {
 		x := &t.Whole[i]
@@ -285,6 +281,12 @@ func versusCSV(w io.Writer, t *compare.Table) error {
 	}
 	c.Flush()
 	return c.Error()
+}
+
+// versusCompares fills the cells "comparable" and "why_not" of a figure of the table's quantity.
+func versusCompares(t *compare.Table, k int, cells []string) {
+	why := t.Runs[k].WhyNot[t.Topic]
+	cells[21], cells[22] = strconv.FormatBool(why == ""), string(why)
 }
 
 // versusGrid is the whole table of operators as texts: a heading and rows.
@@ -406,7 +408,7 @@ func versusSheets(t *compare.Table) []xlsx.Table {
 		if k > 0 {
 			more := []string{"ratio of " + r.Name, "low", "high", "p", "verdict"}
 			model.Heads = append(model.Heads, append(more, "comparable", "why not")...)
-			rows.Heads = append(rows.Heads, append(more, "contribution", "reasons")...)
+			rows.Heads = append(rows.Heads, append(more, "comparable", "why not", "contribution", "reasons")...)
 		}
 		var threads any
 		if r.Threads != nil {
@@ -433,7 +435,8 @@ func versusSheets(t *compare.Table) []xlsx.Table {
 		row := []any{groupOp(g), g.Name, string(g.Kind), g.Certain}
 		for k := range t.Runs {
 			if row = append(row, value(g.Figures[k].Value)); k > 0 {
-				row = append(append(row, ratio(&g.Ratios[k])...), value(g.Contributions[k]), words.VersusReasons(g.Reasons[k]))
+				why := t.Runs[k].WhyNot[t.Topic]
+				row = append(append(row, ratio(&g.Ratios[k])...), why == "", string(why), value(g.Contributions[k]), words.VersusReasons(g.Reasons[k]))
 			}
 		}
 		rows.Rows = append(rows.Rows, row)

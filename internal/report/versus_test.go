@@ -67,6 +67,71 @@ func TestVersusTable(t *testing.T) {
 	}
 }
 
+// TestVersusIncomparable writes a run with another batch in all formats: the figures are there, and
+// no format has a verdict of times.
+func TestVersusIncomparable(t *testing.T) {
+	t.Parallel()
+	x := compared(t, 2)
+	ps := x.Profiles
+	ps[0].Settings.Batch, ps[1].Settings.Batch = new(int64(1)), new(int64(8))
+	x, err := compare.New([]compare.Named{{Profile: ps[0]}, {Profile: ps[1]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		format string
+		want   []string
+	}{
+		{"table", []string{"latencies do not compare, other batch sizes (6.00 vs 3.00 ms)", "(2.00)", "Times do not compare."}},
+		{"markdown", []string{"latencies do not compare, other batch sizes", "(2.00)"}},
+		{"csv", []string{"incomparable", "false,batch"}},
+		{"json", []string{`"verdict": "incomparable"`, `"time": "batch"`}},
+	} {
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, x, c.format, report.VersusOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s := b.String()
+		for _, want := range c.want {
+			if !strings.Contains(s, want) {
+				t.Errorf("%s: lacks %q", c.format, want)
+			}
+		}
+		s = strings.ReplaceAll(s, "▲ slower or more", "") // the legend
+		for _, not := range []string{"2.00 ▲", "takes 2.00x", `"slower"`, ",slower,", "rows differ"} {
+			if strings.Contains(s, not) {
+				t.Errorf("%s: has %q", c.format, not)
+			}
+		}
+	}
+}
+
+// TestVersusExact compares counts: those that are close have digits that tell them apart, equal
+// ones have no sign.
+func TestVersusExact(t *testing.T) {
+	t.Parallel()
+	count := func(params, macs int64) *profile.Profile {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}
+		p.Layers = []profile.Layer{{Op: "Conv", State: profile.Ran, MACs: &macs, Params: &params}}
+		p.Totals.MACs, p.Totals.Params = &macs, &params
+		return p
+	}
+	x, err := compare.New([]compare.Named{{Name: "a", Profile: count(100000, 5000)}, {Name: "b", Profile: count(100040, 5000)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{"parameters 100 k 100 k 1.0004 ▲", "Conv 5.00 k 5.00 k 1.00 0 same? total 5.00 k 5.00 k 1.00 0", "All rows have equal multiply-accumulates."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+	}
+}
+
 // TestVersusNarrow fits any number of runs into narrow terminals: none is left out.
 // TestVersusKinds names what was measured, imported and estimated, with engine and target.
 func TestVersusKinds(t *testing.T) {

@@ -95,7 +95,7 @@ func versusHeadline(t *compare.Table) []string {
 // versusWhere says which rows of a run differ from the first run, the largest first.
 func versusWhere(t *compare.Table, k int) string {
 	rows, _, err := versusRows(t, VersusOptions{})
-	if err != nil || len(rows) == 0 || t.By != compare.ByLayer {
+	if err != nil || len(rows) == 0 || t.By != compare.ByLayer || t.Runs[k].Ratio.Verdict == compare.Incomparable {
 		return ""
 	}
 	const most = 3
@@ -121,7 +121,7 @@ func versusWhere(t *compare.Table, k int) string {
 			return "" // without intervals nothing can be said
 		}
 		if t.Runs[k].Ratio.Interval == compare.Exact {
-			return "All rows are equal."
+			return fmt.Sprintf("All rows have equal %s.", versusWhat(t))
 		}
 		return "No row differs by more than chance among " + words.Plural(int64(len(rows)), "row") + "."
 	}
@@ -240,17 +240,14 @@ func versusEqual(row *compare.Row) bool {
 	return true
 }
 
-// versusWholeRatio writes a ratio of the whole model, in brackets where the figures do not compare.
+// versusWholeRatio writes a ratio of the whole model. A single observation without an interval has
+// no sign.
 func versusWholeRatio(row *compare.Row, k int) string {
 	r := row.Ratios[k]
-	s := versusRatio(r)
-	if r.Value != nil && r.Interval == "" {
-		s = words.Ratio(*r.Value)
+	if r.Value != nil && r.Interval == "" && r.Verdict != compare.Incomparable {
+		return words.Ratio(*r.Value)
 	}
-	if s != "" && !row.Comparable[k] {
-		s = "(" + s + ")"
-	}
-	return s
+	return versusRatio(r)
 }
 
 // versusWholeGrid are the properties of the runs and the figures of the whole model as texts, those
@@ -315,7 +312,7 @@ func versusBetween(w *compare.Row, shown []int) []string {
 			continue
 		}
 		between := ""
-		if r := &w.Ratios[k]; r.Low != nil && r.High != nil {
+		if r := &w.Ratios[k]; r.Low != nil && r.High != nil && r.Verdict != compare.Incomparable {
 			between = words.Ratio(*r.Low) + "–" + words.Ratio(*r.High)
 		}
 		row = append(row, between)

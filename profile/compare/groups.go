@@ -22,6 +22,9 @@ type builder struct {
 	// errors are the parts that times of the first run and of each run may be off by when the two
 	// are compared.
 	errors [][2]float64
+	// found are the runs that notes are about, whyNot is by run why figures of a topic do not compare.
+	found  map[NoteCode][]int
+	whyNot []map[Topic]NoteCode
 	// start is the number of the first layer of each profile among all layers; set is a member of
 	// the same group nearer to its root, how the confidence by root.
 	start []int
@@ -186,7 +189,7 @@ func (b *builder) figures() {
 			g.Operators = max(g.Operators, int64(len(g.Layers[k])))
 			g.Ratios[k] = Ratio{Verdict: Open}
 			if k > 0 {
-				g.Ratios[k] = b.ratio(k, g.Figures[k], g.Figures[0])
+				g.Ratios[k] = b.ratio(b.t.Topic, k, g.Figures[k], g.Figures[0])
 			}
 		}
 	}

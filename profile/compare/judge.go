@@ -20,12 +20,7 @@ func (t *Table) Judge(k int) Judgement {
 	if q, ok := profile.Lookup(t.Quantity); ok && q.Better != 0 {
 		better = q.Better
 	}
-	for i := range t.Whole {
-		if t.Whole[i].Key == t.Quantity && !t.Whole[i].Comparable[k] {
-			return Undecided
-		}
-	}
-	if r.Low == nil || r.High == nil {
+	if r.Verdict == Incomparable || r.Low == nil || r.High == nil {
 		return Undecided
 	}
 	low, high := *r.Low, *r.High

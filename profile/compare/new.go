@@ -60,6 +60,7 @@ func With(runs []Named, o Options) (*Table, error) {
 	if err := b.choose(o); err != nil {
 		return nil, err
 	}
+	b.compares()
 	b.join()
 	b.groups()
 	b.insertions()
@@ -103,7 +104,7 @@ func (b *builder) choose(o Options) error {
 	}
 	b.q, b.cost = q, slices.Contains(profile.Costs(), q.Key)
 	b.counts = o.Quantity == "" && !b.cost
-	b.t.Quantity, b.t.Unit = q.Key, q.Unit
+	b.t.Quantity, b.t.Unit, b.t.Topic = q.Key, q.Unit, topicOf(&q)
 	return nil
 }
 

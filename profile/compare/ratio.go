@@ -171,8 +171,18 @@ func mean(fs []Figure) Figure {
 	return out
 }
 
-// ratio compares a figure of run k with that of the first run.
-func (b *builder) ratio(k int, a, first Figure) Ratio {
+// ratio compares a figure of run k with that of the first run. Figures of a topic that does not
+// compare have a ratio without a verdict.
+func (b *builder) ratio(topic Topic, k int, a, first Figure) Ratio {
+	r := b.divide(k, a, first)
+	if b.whyNot[k][topic] != "" {
+		r.Verdict, r.P = Incomparable, nil
+	}
+	return r
+}
+
+// divide is the ratio of figures that compare.
+func (b *builder) divide(k int, a, first Figure) Ratio {
 	r := Ratio{Verdict: Open}
 	if a.Value == nil || first.Value == nil || a.Partial || first.Partial {
 		return r

@@ -18,7 +18,7 @@ func (b *builder) runs(named []Named) {
 		*r = Run{
 			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID, Kind: p.Target.Kind,
 			Model: p.Model.Name, DType: dtype(p), Declared: tensors(p), Source: source(p), Date: p.Created, Machine: machine(p),
-			Threads: p.Settings.Threads, Total: b.total(k), Ratio: Ratio{Verdict: Open},
+			Threads: p.Settings.Threads, Total: b.total(k), Ratio: Ratio{Verdict: Open}, WhyNot: b.whyNot[k],
 		}
 		if r.Declared == r.DType {
 			r.Declared = ""
@@ -44,7 +44,7 @@ func (b *builder) runs(named []Named) {
 	label(t.Runs)
 	for k := range t.Runs[1:] {
 		r := &t.Runs[k+1]
-		r.Ratio = b.ratio(k+1, r.Total, t.Runs[0].Total)
+		r.Ratio = b.ratio(t.Topic, k+1, r.Total, t.Runs[0].Total)
 	}
 	for k := range t.Runs {
 		r := &t.Runs[k]
@@ -267,19 +267,12 @@ func label(runs []Run) {
 // notes gathers what does not compare well.
 func (b *builder) notes() {
 	first := b.ps[0]
-	found := map[NoteCode][]int{}
-	add := func(code NoteCode, k int, yes bool) {
-		if yes {
-			found[code] = append(found[code], k)
-		}
-	}
 	for k, p := range b.ps {
-		add(NotGood, k, p.Trust != nil && p.Trust.Verdict != profile.Good)
-		add(NotWhole, k, len(p.Incomplete) > 0)
-		add(OtherResults, k, b.t.Runs[k].Outputs == profile.Differs || b.t.Runs[k].Outputs == profile.NotComparable)
+		b.add(NotGood, k, p.Trust != nil && p.Trust.Verdict != profile.Good)
+		b.add(OtherResults, k, b.t.Runs[k].Outputs == profile.Differs || b.t.Runs[k].Outputs == profile.NotComparable)
 		_, m := p.Cost()
-		add(NoTimes, k, b.counts && m == nil)
-		add(NoLayers, k, b.t.Runs[k].Operators == nil)
+		b.add(NoTimes, k, b.counts && m == nil)
+		b.add(NoLayers, k, b.t.Runs[k].Operators == nil)
 		if k == 0 {
 			continue
 		}
@@ -287,33 +280,22 @@ func (b *builder) notes() {
 		files := x.SHA256 != "" && y.SHA256 != "" && x.SHA256 != y.SHA256
 		same := x.StructureSHA256 != "" && x.StructureSHA256 == y.StructureSHA256
 		none := x.SHA256 == "" && y.SHA256 == ""
-		add(OtherModel, k, files || none && x.Name != y.Name)
+		b.add(OtherModel, k, files || none && x.Name != y.Name)
 		// An imported record may know no file: the names are all that tells.
-		add(OtherName, k, !none && !files && !same && x.Name != y.Name && (x.SHA256 == "" || y.SHA256 == ""))
-		add(OtherNodes, k, files && !same)
-		add(OtherThreads, k, apart(first.Settings.Threads, p.Settings.Threads))
-		add(OtherBatch, k, apart(first.Settings.Batch, p.Settings.Batch))
-		add(OtherShapes, k, !sameShapes(x.Inputs, y.Inputs))
-		add(OtherInputs, k, otherInputs(first, p))
-		h, g := first.Host, p.Host
-		add(OtherKind, k, origin(first.Target.Kind) != origin(p.Target.Kind))
-		add(OtherMachine, k, first.Target.Kind == profile.TargetHost && p.Target.Kind == profile.TargetHost &&
-			h != nil && g != nil && h.Fingerprint != "" && g.Fingerprint != "" && h.Fingerprint != g.Fingerprint)
+		b.add(OtherName, k, !none && !files && !same && x.Name != y.Name && (x.SHA256 == "" || y.SHA256 == ""))
+		b.add(OtherNodes, k, files && !same)
 	}
-	for _, code := range []NoteCode{OtherKind, OtherModel, OtherName, OtherNodes, OtherResults, OtherShapes, OtherBatch, OtherInputs, OtherThreads, OtherMachine, NotWhole, NotGood, NoTimes, NoLayers} {
-		if runs := found[code]; runs != nil {
+	for _, code := range noteOrder {
+		if runs := b.found[code]; runs != nil {
 			b.t.Notes = append(b.t.Notes, Note{Code: code, Runs: runs})
 		}
 	}
 }
 
-// origin is the kind of target as far as figures compare: both those of this computer and those of
-// a board were measured.
-func origin(k profile.TargetKind) profile.TargetKind {
-	if k == profile.TargetDevice {
-		return profile.TargetHost
-	}
-	return k
+// noteOrder is the order of notes: those about what does not compare come first.
+var noteOrder = []NoteCode{
+	Unrelated, OtherKind, OtherMachine, OtherShapes, OtherBatch, ColdRun, UnknownThreads, NotWhole, OtherInputs,
+	OtherModel, OtherName, OtherNodes, OtherResults, OtherThreads, NotGood, NoTimes, NoLayers,
 }
 
 func apart(a, b *int64) bool { return a != nil && b != nil && *a != *b }

@@ -32,6 +32,8 @@ const (
 	Less   Verdict = "less"   // less
 	// not known: the interval of the ratio includes 1, or is absent
 	Open Verdict = "open"
+	// the figures do not compare, so that there is no verdict: [Run.WhyNot] has the reason
+	Incomparable Verdict = "incomparable"
 )
 
 // Interval is the kind of an interval.
@@ -109,6 +111,9 @@ type Run struct {
 	// Total is the figure of one inference, Ratio that to the first run's.
 	Total Figure `json:"total"`
 	Ratio Ratio  `json:"ratio"`
+	// WhyNot says by group of figures why those of the run do not compare with those of the first
+	// one; a group that compares is absent.
+	WhyNot map[Topic]NoteCode `json:"why_not,omitzero"`
 	// Operators is the sum over the groups, Inserted that over layers that do no operator of the
 	// model, Rest what the whole takes beside both, never negative: it is absent where the
 	// difference lies within the intervals of both, or a profiler makes layers longer than they are.
@@ -171,6 +176,12 @@ const (
 	OtherInputs  NoteCode = "inputs"  // other data of inputs
 	OtherMachine NoteCode = "machine" // other computers
 	OtherKind    NoteCode = "kind"    // figures that were measured, imported and estimated
+	// one time is that of a single inference, which is cold
+	ColdRun NoteCode = "cold"
+	// the number of threads of one is unknown
+	UnknownThreads NoteCode = "threads_unknown"
+	// the models have no layer in common
+	Unrelated    NoteCode = "unrelated"
 	NotGood      NoteCode = "trust"   // a latency that is less than good
 	NotWhole     NoteCode = "whole"   // a profile that is incomplete
 	OtherResults NoteCode = "results" // outputs that differ by more than rounding explains
@@ -195,6 +206,8 @@ type Table struct {
 	// cycles and the like.
 	Quantity string `json:"quantity"`
 	Unit     string `json:"unit,omitzero"`
+	// Topic is the group of figures that the quantity belongs to.
+	Topic Topic `json:"topic"`
 	// By is what rows are gathered by, "" for layers.
 	By   By    `json:"by,omitzero"`
 	Runs []Run `json:"runs"`

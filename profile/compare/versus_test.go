@@ -266,7 +266,7 @@ func TestNotes(t *testing.T) {
 	for _, n := range x.Notes {
 		got = append(got, n.Code)
 	}
-	want := []compare.NoteCode{compare.OtherResults, compare.OtherShapes, compare.OtherThreads, compare.NotGood, compare.NoLayers}
+	want := []compare.NoteCode{compare.OtherShapes, compare.OtherResults, compare.OtherThreads, compare.NotGood, compare.NoLayers}
 	if !slices.Equal(got, want) {
 		t.Errorf("notes %v, want %v", got, want)
 	}

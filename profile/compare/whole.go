@@ -82,8 +82,8 @@ var wholeRows = []figureRow{
 		}
 		return nil
 	}),
-	count("layers", "layers", "", Work, func(p *profile.Profile) *int64 { return p.Totals.Layers }),
-	count("unsupported_layers", "unsupported layers", "", Work, func(p *profile.Profile) *int64 { return p.Totals.UnsupportedLayers }),
+	count("layers", "layers", "", Size, func(p *profile.Profile) *int64 { return p.Totals.Layers }),
+	count("unsupported_layers", "unsupported layers", "", Size, func(p *profile.Profile) *int64 { return p.Totals.UnsupportedLayers }),
 }
 
 // difference is a row about the outputs compared with those of another engine.
@@ -139,9 +139,9 @@ func (b *builder) whole() {
 			continue
 		}
 		for k := range b.ps {
-			r, why := Ratio{Verdict: Open}, NoteCode("")
+			r, why := Ratio{Verdict: Open}, b.whyNot[k][f.topic]
 			if k > 0 {
-				r, why = b.ratio(k, row.Figures[k], row.Figures[0]), b.incomparable(f.topic, k)
+				r = b.ratio(f.topic, k, row.Figures[k], row.Figures[0])
 			}
 			row.Ratios = append(row.Ratios, r)
 			row.Comparable = append(row.Comparable, why == "")
@@ -149,26 +149,4 @@ func (b *builder) whole() {
 		}
 		b.t.Whole = append(b.t.Whole, row)
 	}
-}
-
-// limits lists by topic the notes for which its figures say nothing about the model or engine.
-var limits = map[Topic][]NoteCode{
-	Time:     {OtherMachine, OtherShapes, OtherBatch, OtherKind, NotWhole},
-	Energy:   {OtherMachine, OtherShapes, OtherBatch, OtherKind, NotWhole},
-	Memory:   {OtherShapes, OtherBatch},
-	Work:     {OtherShapes, OtherBatch},
-	Accuracy: {OtherInputs},
-}
-
-// incomparable is the note for which figures of a topic do not compare, "" if they do.
-func (b *builder) incomparable(topic Topic, k int) NoteCode {
-	for _, code := range limits[topic] {
-		for i := range b.t.Notes {
-			n := &b.t.Notes[i]
-			if n.Code == code && (slices.Contains(n.Runs, k) || slices.Contains(n.Runs, 0)) {
-				return code
-			}
-		}
-	}
-	return ""
 }

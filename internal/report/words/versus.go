@@ -12,8 +12,55 @@ import (
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// VersusNote describes a limit of the comparison and the runs that it applies to.
+// versusLimits say in short why figures do not compare.
+var versusLimits = map[compare.NoteCode]string{
+	compare.OtherMachine: "other machines", compare.OtherShapes: "other input shapes",
+	compare.OtherBatch: "other batch sizes", compare.ColdRun: "one is a single, cold inference", compare.UnknownThreads: "the number of threads of one is unknown",
+	compare.NotWhole: "a profile is incomplete", compare.OtherInputs: "other input data",
+}
+
+// VersusWhyNot says why figures of a group of run k do not compare, "" where they do.
+func VersusWhyNot(t *compare.Table, k int, topic compare.Topic) string {
+	code := t.Runs[k].WhyNot[topic]
+	if code == compare.OtherKind {
+		return fmt.Sprintf("%s against %s", VersusSource(&t.Runs[k]), VersusSource(&t.Runs[0]))
+	}
+	return cmp.Or(versusLimits[code], string(code))
+}
+
+// VersusTopic names a group of figures.
+func VersusTopic(t compare.Topic) string {
+	if t == compare.Time {
+		return "times"
+	}
+	return string(t)
+}
+
+// VersusNote describes a limit of the comparison and the runs that it applies to. Which groups of
+// figures do not compare follows.
 func VersusNote(t *compare.Table, n *compare.Note) string {
+	s := versusNote(t, n)
+	var topics []string
+	for _, topic := range compare.Limited(n.Code) {
+		if slices.ContainsFunc(t.Whole, func(r compare.Row) bool { return r.Topic == topic }) {
+			topics = append(topics, VersusTopic(topic))
+		}
+	}
+	if len(topics) == 0 {
+		return s
+	}
+	list := topics[0]
+	if last := len(topics) - 1; last > 0 {
+		list = strings.Join(topics[:last], ", ") + " and " + topics[last]
+	}
+	verb := " do"
+	if len(topics) == 1 && topics[0] != VersusTopic(compare.Time) {
+		verb = " does"
+	}
+	return s + " " + strings.ToUpper(list[:1]) + list[1:] + verb + " not compare."
+}
+
+func versusNote(t *compare.Table, n *compare.Note) string {
 	var names []string
 	for _, k := range n.Runs {
 		if k >= 0 && k < len(t.Runs) {
@@ -31,7 +78,7 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 	case compare.OtherThreads:
 		return fmt.Sprintf("%s: another thread count than %s.", who, first)
 	case compare.OtherBatch:
-		return fmt.Sprintf("%s: another batch size than %s. Latencies are per batch.", who, first)
+		return fmt.Sprintf("%s: another batch size than %s.", who, first)
 	case compare.OtherShapes:
 		return fmt.Sprintf("%s: other input shapes than %s.", who, first)
 	case compare.OtherInputs:
@@ -39,7 +86,13 @@ func VersusNote(t *compare.Table, n *compare.Note) string {
 	case compare.OtherKind:
 		return kinds(t)
 	case compare.OtherMachine:
-		return fmt.Sprintf("%s: measured on another computer than %s.", who, first)
+		return fmt.Sprintf("%s: measured on another machine than %s.", who, first)
+	case compare.ColdRun:
+		return fmt.Sprintf("%s: a single, cold inference stands against one of many (%s); profile it with more runs.", who, first)
+	case compare.UnknownThreads:
+		return fmt.Sprintf("%s: either its number of threads or that of %s is unknown.", who, first)
+	case compare.Unrelated:
+		return fmt.Sprintf("%s: the model shares no layers with that of %s; the rows are operators.", who, first)
 	case compare.NotGood:
 		return fmt.Sprintf("%s: measurement quality below good; opmeter report --details on the saved profile says why.", who)
 	case compare.NotWhole:
@@ -151,7 +204,7 @@ func VersusInterval(i compare.Interval) string {
 	return "95 % CI"
 }
 
-// VersusMark is the sign of a verdict in a table; [VersusLegend] explains it.
+// VersusMark is the sign of a verdict in a table, "" for none; [VersusLegend] explains it.
 func VersusMark(v compare.Verdict) string {
 	switch v {
 	case compare.Slower, compare.More:
@@ -160,24 +213,55 @@ func VersusMark(v compare.Verdict) string {
 		return "▼"
 	case compare.Alike:
 		return "="
+	case compare.Incomparable:
+		return ""
 	}
 	return "?"
 }
 
+// VersusRatio writes a ratio with the sign of its verdict: "0.812 ▼". One of counts has as many
+// digits as tell it from 1, and no sign if they are equal; one of figures that do not compare
+// stands in brackets.
+func VersusRatio(r *compare.Ratio) string {
+	switch {
+	case r.Value == nil:
+		return ""
+	case r.Verdict == compare.Incomparable:
+		return "(" + exactRatio(r) + ")"
+	case r.Interval == compare.Exact && r.Verdict == compare.Alike:
+		return Ratio(*r.Value)
+	}
+	return exactRatio(r) + " " + VersusMark(r.Verdict)
+}
+
+// exactRatio writes a ratio of counts so that it differs from 1 where the counts do.
+func exactRatio(r *compare.Ratio) string {
+	s := Ratio(*r.Value)
+	if r.Interval != compare.Exact || *r.Value == 1 || s != Ratio(1) {
+		return s
+	}
+	for digits := 3; digits < 15; digits++ {
+		if s = Fixed(*r.Value, digits); s != Fixed(1, digits) {
+			break
+		}
+	}
+	return s
+}
+
 // VersusLegend says what the signs mean.
-const VersusLegend = "▲ slower or more, ▼ faster or less, = within 5 %, ? undecided: the interval includes 1 or is unknown, or the difference may be chance among so many rows"
+const VersusLegend = "▲ slower or more, ▼ faster or less, = within 5 %, (…) does not compare, " +
+	"? undecided: the interval includes 1 or is unknown, or the difference may be chance among so many rows"
 
 // VersusMatch says how the layers of a row differ, "" for the same. A question mark follows where
 // it is not certain that they belong together.
 func VersusMatch(g *compare.Group) string {
-	s := string(g.Kind)
-	if g.Kind == align.Same {
-		s = ""
+	switch {
+	case !g.Certain && g.Kind != align.Inserted && g.Kind != align.Removed:
+		return string(g.Kind) + "?"
+	case g.Kind == align.Same:
+		return ""
 	}
-	if !g.Certain && g.Kind != align.Inserted && g.Kind != align.Removed {
-		s += "?"
-	}
-	return s
+	return string(g.Kind)
 }
 
 // VersusReasons says in what the layers of a row differ from those of the first run, the most

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Layer } from "../data/profile";
 import { items, keep, levels, merged, order, statusOf, sum, summary } from "./data";
 import type { Comparison, Group, Row, Waterfall } from "./types";
-import { ends, formatter, judge, reason, signed, times } from "./words";
+import { ends, formatter, judge, mark, ratio, reason, signed, times } from "./words";
 
 const unknown = { verdict: "open" as const };
 
@@ -21,7 +21,7 @@ function layer(index: number, op: string, from: number[]): Layer {
 }
 
 function comparison(groups: Group[], layers: Layer[][] = [[], []]): Comparison {
-  return { comparison: { schema: "", model: "m", quantity: "latency_s", unit: "s", runs: [], groups }, title: "m", answers: [], limits: [], layers };
+  return { comparison: { schema: "", model: "m", quantity: "latency_s", unit: "s", topic: "time", runs: [], groups }, title: "m", answers: [], limits: [], layers };
 }
 
 describe("rows", () => {
@@ -52,6 +52,18 @@ describe("rows", () => {
     expect(at({ kind: "removed" })).toEqual([1]);
     expect(at({ op: "E" })).toEqual([4]);
     expect(at({ only: [] })).toEqual([]);
+  });
+  it("without a verdict have a status of their own", () => {
+    const none = items(comparison([group("A", [0], [0], [1, 3], "incomparable")]), 1);
+    expect(none.map((i) => i.status)).toEqual(["incomparable"]);
+    expect(keep(none, { words: "", status: "changed", kind: "", op: "" })).toEqual([]);
+    expect(summary(none).status).toBe("incomparable");
+    expect(ratio({ value: 2.28, verdict: "incomparable" })).toBe("(2.28)");
+    expect(mark({ value: 2.28, verdict: "incomparable" })).toBeUndefined();
+  });
+  it("of counts have digits and a sign where they differ", () => {
+    const exact = (value: number, verdict: "more" | "less" | "alike") => ({ value, verdict, interval: "exact" as const });
+    expect([exact(1.0004, "more"), exact(0.99999, "less"), exact(1, "alike"), exact(2, "more")].map((r) => `${ratio(r)} ${mark(r)?.sign ?? ""}`.trim())).toEqual(["1.0004 ▲", "0.99999 ▼", "1.00", "2.00 ▲"]);
   });
   it("in a box have the status of what changes most", () => {
     expect(summary(list)).toEqual({ status: "removed", text: "−1 +1 ▲1 ▼1", part: 0.5 });

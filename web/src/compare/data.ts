@@ -30,7 +30,7 @@ export function statusOf(g: Group, run: number): Status | undefined {
   if (a === 0) return b === 0 ? undefined : "inserted";
   if (b === 0) return "removed";
   const v = g.ratios[run]?.verdict;
-  return direction(v) > 0 ? "slower" : direction(v) < 0 ? "faster" : v === "alike" ? "alike" : "open";
+  return direction(v) > 0 ? "slower" : direction(v) < 0 ? "faster" : v === "alike" || v === "incomparable" ? v : "open";
 }
 
 /** items lists the rows seen from a run. */
@@ -53,6 +53,9 @@ function haystack(c: Comparison, g: Group, at: number): string {
   return words.join(" ").toLowerCase();
 }
 
+/** still reports whether a status is not that of a change. */
+export const still = (s: Status): boolean => s === "alike" || s === "open" || s === "incomparable";
+
 /** Filters of the rows; empty ones match all. */
 export interface Wanted {
   words: string;
@@ -69,7 +72,7 @@ export function keep(list: Item[], w: Wanted): Item[] {
   const only = w.only && new Set(w.only);
   return list.filter(
     (i) =>
-      (!w.status || (w.status === "changed" ? i.status !== undefined && i.status !== "alike" && i.status !== "open" : i.status === w.status)) &&
+      (!w.status || (w.status === "changed" ? i.status !== undefined && !still(i.status) : i.status === w.status)) &&
       (!w.kind || (w.kind === "uncertain" ? i.uncertain : i.kind === w.kind)) &&
       (!w.op || i.group.op === w.op) &&
       (!only || only.has(i.at)) &&
@@ -166,8 +169,8 @@ export function summary(list: Item[]): { status: Status | undefined; text: strin
   const counts = tally(list);
   const weight = new Map<Status, number>();
   for (const i of list) if (i.status) weight.set(i.status, (weight.get(i.status) ?? 0) + Math.abs(i.part ?? 0));
-  const changed = statuses.filter((s) => s !== "alike" && s !== "open" && counts.has(s)).sort((a, b) => weight.get(b)! - weight.get(a)!);
-  const status = changed[0] ?? (counts.has("open") ? "open" : counts.has("alike") ? "alike" : undefined);
+  const changed = statuses.filter((s) => !still(s) && counts.has(s)).sort((a, b) => weight.get(b)! - weight.get(a)!);
+  const status = changed[0] ?? (["incomparable", "open", "alike"] as const).find((s) => counts.has(s));
   const text = list.length === 1 ? "" : changed.map((s) => `${looks[s].sign}${counts.get(s)}`).join(" ");
   return { status, text, part: sum(list.map((i) => i.part)).value };
 }

@@ -33,6 +33,8 @@ class Seen {
 
   /** The run that is compared with the first one. */
   readonly run = $derived.by(() => position("run", 1, this.table.runs.length, 1));
+  /** The figures of the rows do not compare: signs and colours of verdicts are left out. */
+  readonly apart = $derived.by(() => this.table.runs[this.run]?.why_not?.[this.table.topic] !== undefined);
   readonly waterfall = $derived.by(() => this.table.waterfalls?.find((w) => w.run === this.run));
   /** The step of the waterfall whose rows are shown, undefined for all. */
   readonly step = $derived.by(() => this.waterfall?.steps[position("step", 0, this.waterfall.steps.length, -1)]);

@@ -2,7 +2,7 @@
 // compares the keys.
 import type { Difference, Layer, Provenance, Target, Trust } from "../data/profile";
 
-export type Verdict = "slower" | "faster" | "alike" | "more" | "less" | "open";
+export type Verdict = "slower" | "faster" | "alike" | "more" | "less" | "open" | "incomparable";
 export type Kind = "same" | "quantised" | "pruned" | "resized" | "fused" | "split" | "replaced" | "inserted" | "removed";
 export type Interval = "ci95" | "band90" | "exact";
 
@@ -42,6 +42,7 @@ export interface Run {
   tolerance?: number;
   total: Figure;
   ratio: Ratio;
+  why_not?: Record<string, string>;
   operators?: number;
   inserted?: number;
   rest?: number;
@@ -113,6 +114,7 @@ export interface Table {
   model: string;
   quantity: string;
   unit?: string;
+  topic: string;
   by?: string;
   runs: Run[];
   whole?: Row[] | null;

@@ -4,7 +4,7 @@ import { bytes, clean, count, plain, range } from "../figures/format";
 import type { Figure, Interval, Kind, Ratio, Reason, Row, Verdict } from "./types";
 
 /** What became of a row from the first run to another one. */
-export type Status = "slower" | "faster" | "alike" | "open" | "inserted" | "removed";
+export type Status = "slower" | "faster" | "alike" | "open" | "incomparable" | "inserted" | "removed";
 
 export interface Look {
   /** A sign that tells it without a colour. */
@@ -20,6 +20,7 @@ export const looks: Record<Status, Look> = {
   faster: { sign: "▼", word: "faster", about: "takes less: the interval of the ratio lies below 1", colour: "--df-faster" },
   alike: { sign: "=", word: "equal", about: "equal within 5 %", colour: "--df-alike" },
   open: { sign: "?", word: "undecided", about: "the interval of the ratio includes 1, or is unknown", colour: "--df-open" },
+  incomparable: { sign: "–", word: "not compared", about: "the figures of the runs do not compare: the first lines say why", colour: "--df-open" },
   inserted: { sign: "+", word: "inserted", about: "not in the first run", colour: "--df-inserted" },
   removed: { sign: "−", word: "removed", about: "only in the first run", colour: "--df-removed" },
 };
@@ -86,6 +87,9 @@ const limits: Record<string, string> = {
   inputs: "other input data",
   machine: "other machines",
   kind: "measured and not measured",
+  cold: "a single, cold inference",
+  threads_unknown: "unknown number of threads",
+  unrelated: "no shared layers",
   trust: "quality below good",
   whole: "incomplete profile",
   results: "other outputs",
@@ -118,6 +122,26 @@ export function signed(v: number | undefined, show: (v: number) => string): stri
 /** times writes a ratio with three digits. */
 export const times = (v: number): string => (v >= 99.95 ? v.toFixed(0) : v >= 9.995 ? v.toFixed(1) : v >= 0.9995 ? v.toFixed(2) : v >= 0.09995 ? v.toFixed(3) : String(Number(v.toPrecision(3))));
 
+/** ratio writes a ratio: one of counts has as many digits as tell it from 1, one of figures that do
+ * not compare stands in brackets. */
+export function ratio(r: Ratio): string {
+  const v = r.value;
+  if (v === undefined) return "";
+  let s = times(v);
+  if (r.interval === "exact" && v !== 1 && s === times(1)) {
+    for (let digits = 3; digits < 15 && Number(s) === 1; digits++) s = v.toFixed(digits);
+  }
+  return r.verdict === "incomparable" ? `(${s})` : s;
+}
+
+/** mark is the sign of a ratio; equal counts and figures that do not compare have none. */
+export function mark(r: Ratio): Look | undefined {
+  const way = direction(r.verdict);
+  if (way !== 0) return way > 0 ? looks.slower : looks.faster;
+  if (r.verdict === "incomparable" || (r.verdict === "alike" && r.interval === "exact")) return undefined;
+  return r.verdict === "alike" ? looks.alike : looks.open;
+}
+
 /** direction is the way of a verdict: 1 for more, -1 for less, 0 for neither. */
 export const direction = (v: Verdict): number => (v === "slower" || v === "more" ? 1 : v === "faster" || v === "less" ? -1 : 0);
 
@@ -125,7 +149,8 @@ export const direction = (v: Verdict): number => (v === "slower" || v === "more"
 export function judge(r: Row, run: number): { sign: string; word: string; tone: "good" | "bad" | "" } {
   const v = r.ratios[run]?.verdict;
   const way = direction(v);
-  if (way === 0) return v === "alike" ? { sign: "=", word: r.figures[run].interval === "exact" ? "equal" : "equal within 5 %", tone: "" } : { sign: "?", word: "undecided", tone: "" };
+  if (way === 0 && v === "alike") return r.ratios[run].interval === "exact" ? { sign: "", word: "equal", tone: "" } : { sign: "=", word: "equal within 5 %", tone: "" };
+  if (way === 0) return { sign: "?", word: "undecided", tone: "" };
   const better = r.better ?? 0;
   return { sign: way > 0 ? "▲" : "▼", word: way > 0 ? "more" : "less", tone: better === 0 ? "" : way === Math.sign(better) ? "good" : "bad" };
 }
