@@ -59,23 +59,6 @@ func (n *net) write(file string) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// stacks writes models of four matrix multiplications with ReLU behind them, for factors of layers
-// that few models consist of. Their names have the rows of the data and the width of the matrices.
-func stacks(dir string) (files []string, err error) {
-	for _, s := range [][2]int{{1, 256}, {1, 1024}, {16, 256}, {16, 1024}, {256, 64}, {64, 96}, {128, 256}, {128, 768}} {
-		n := newNet(tensor.Float32, s[0], s[1])
-		for range 4 {
-			n.node("MatMul", nil, n.weights(s[1], s[1])).node("Relu", nil)
-		}
-		file := filepath.Join(dir, fmt.Sprintf("matmul_%dx%d.onnx", s[0], s[1]))
-		if err := n.write(file); err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	return files, nil
-}
-
 // shown writes a model for each rule that fires for few models.
 func shown(dir string) (files []string, err error) {
 	one := func(int) float64 { return 1 }

@@ -1,16 +1,11 @@
 // Command advise measures how far the promises of opmeter advise hold, and what its factors are.
 //
 //	go run ./bench/advise [-budget 8s] [-time 1s] [-json FILE] [FILE or FOLDER ...]
-//	go run ./bench/advise -factors internal/advise/factors.json FILE or FOLDER ...
 //
-// Without -factors every model is profiled, the rules are applied, and each advice that can be
-// applied at once is measured interleaved with the unchanged model. The table has the promised
-// ratio with its band and the measured one with its interval. Without names, the examples and the
-// reference models are taken.
-//
-// With -factors the changes are measured on the models whether a rule fires or not, and the factors
-// that fit best are written. Take other models than those that the promises are checked on.
-// OPMETER_CPU chooses the instruction set; factors of others stay in the file.
+// Every model is profiled, the rules are applied, and each advice that can be applied at once is
+// measured interleaved with the unchanged model, longer than the short runs of the rules. The table
+// has the promised ratio with its band and the measured one with its interval. Without names, the
+// examples and the reference models are taken. OPMETER_CPU chooses the instruction set.
 package main
 
 import (
@@ -18,8 +13,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter"
@@ -27,7 +24,6 @@ import (
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/testing/material"
-	"github.com/opmeter/opmeter/profile"
 )
 
 var (
@@ -35,21 +31,13 @@ var (
 	span    = flag.Duration("time", time.Second, "time of each profile")
 	probe   = flag.Duration("probe", advise.ProbeTime, "time of the short runs of rules that measure")
 	out     = flag.String("json", "", "file for the results")
-	factors = flag.String("factors", "", "file of factors to fit and write")
-	kept    = flag.String("rows", "", "file with the measurements behind the factors; those of earlier calls count, too")
-	rules   = flag.String("rules", "", "rules to measure for -factors, with commas (default all)")
-	made    = flag.Bool("made", false, "also measure models that are made here: for -factors stacks of matrix multiplications, else a model for each rule that fires for few")
-	where   = flag.String("machine", "", "name of the machine in the factors, with its load (default the processor)")
+	made    = flag.Bool("made", false, "also measure models that are made here: one for each rule that fires for few")
 	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
 )
 
 func main() {
 	flag.Parse()
-	do := check
-	if *factors != "" {
-		do = fitFactors
-	}
-	if err := do(context.Background(), flag.Args()); err != nil {
+	if err := check(context.Background(), flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "advise:", err)
 		os.Exit(1)
 	}
@@ -132,7 +120,7 @@ func check(ctx context.Context, args []string) error {
 	files = append(files, more...)
 	fmt.Printf("%-40s %10s  %-14s %-24s %-24s %s\n", "model", "latency", "rule", "promised (band)", "measured (interval)", "verdict")
 	var all []outcome
-	verdicts := map[advise.Verdict]int{}
+	verdicts, byRule := map[advise.Verdict]int{}, map[string]map[advise.Verdict]int{}
 	for _, path := range files {
 		name := filepath.Base(path)
 		err := with(ctx, path, func(f *advise.Facts) error {
@@ -149,6 +137,10 @@ func check(ctx context.Context, args []string) error {
 				g, measured, verdict := &a.Gain, "not tried", "-"
 				if t := a.Tried; t != nil {
 					verdicts[t.Verdict]++
+					if byRule[a.Rule] == nil {
+						byRule[a.Rule] = map[advise.Verdict]int{}
+					}
+					byRule[a.Rule][t.Verdict]++
 					verdict = string(t.Verdict)
 					if measured = t.Error; t.Interval != nil {
 						measured = fmt.Sprintf("%.3f (%.3f to %.3f)", t.Ratio, t.Interval[0], t.Interval[1])
@@ -165,6 +157,9 @@ func check(ctx context.Context, args []string) error {
 		}
 	}
 	fmt.Println("verdicts:", verdicts)
+	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
+		fmt.Println(rule, byRule[rule])
+	}
 	if *out == "" {
 		return nil
 	}
@@ -173,19 +168,4 @@ func check(ctx context.Context, args []string) error {
 		return err
 	}
 	return atomicfile.Write(*out, b)
-}
-
-// machine names the processor of a profile.
-func machine(p *profile.Profile) string {
-	if *where != "" {
-		return *where
-	}
-	if p.Host == nil {
-		return "an unknown processor"
-	}
-	cpus := int64(0)
-	if p.Host.CPUs != nil {
-		cpus = *p.Host.CPUs
-	}
-	return fmt.Sprintf("%s with %d processors", p.Host.CPUModel, cpus)
 }

@@ -2,8 +2,8 @@
 // condition on the figures of a profile, an expected gain with a band, where the band comes from,
 // and a command that tries it. A rule without a figure stays silent.
 //
-// Expected gains follow from the profile itself, from estimates of the changed model, or from
-// factors that bench/advise measured on other models: factors.json has them with machine and date.
+// Expected gains follow from the profile itself, from estimates of the changed model, or from a
+// short run of it: bench/advise measures how far they hold.
 package advise
 
 import (
@@ -33,8 +33,6 @@ type Facts struct {
 	Options []string
 	// Estimate estimates a changed model on the target of the profile; nil on this computer.
 	Estimate func(*graph.Model) (*profile.Profile, error)
-	// Factors are those that gains follow from, nil for the measured ones.
-	Factors *Table
 	// Probe measures a variant for a short time; nil where that is not possible.
 	Probe func(v *Variant) (*Measured, error)
 	// Fits lists targets that hold the model, fastest first; nil where that is not known.
@@ -55,8 +53,6 @@ type Source string
 
 // Sources of bands.
 const (
-	// FromFactors: factors that were measured on other models.
-	FromFactors Source = "factors"
 	// FromProbe: a short interleaved run on this computer.
 	FromProbe Source = "probe"
 	// FromProfile: the figures of the profile and their intervals.
@@ -80,6 +76,8 @@ type Gain struct {
 	// Source says where the band comes from, Basis in words: machine, date, number of models.
 	Source Source `json:"source"`
 	Basis  string `json:"basis"`
+	// Target is the chip to choose, where the gain is that the model runs there.
+	Target string `json:"target,omitzero"`
 }
 
 // Saved is the expected saving as a part of the figure.
@@ -101,6 +99,8 @@ type Advice struct {
 	// Try is a command that tries it. Caveat is what the command does not check.
 	Try    string `json:"try"`
 	Caveat string `json:"caveat,omitzero"`
+	// Costs are figures that become larger.
+	Costs string `json:"costs,omitzero"`
 	// Tried is the outcome of --try, nil without it.
 	Tried *Tried `json:"tried,omitzero"`
 
@@ -118,6 +118,8 @@ type Result struct {
 	Target  string `json:"target"`
 	Engine  string `json:"engine,omitzero"`
 	Threads int    `json:"threads,omitzero"`
+	// Blocked says why the model does not run on the target at all.
+	Blocked string `json:"blocked,omitzero"`
 	// Advice is sorted: what gains most first, figures that do not fit a chip before all others.
 	Advice []*Advice `json:"advice"`
 	// Silent says of each rule that applies here and has no advice why.
@@ -137,8 +139,8 @@ func About(f *Facts, only ...string) *Result {
 	if p.Settings.Threads != nil {
 		r.Threads = int(*p.Settings.Threads)
 	}
-	if f.Factors == nil {
-		f.Factors = Factors
+	if OnTarget.applies(p) {
+		r.Blocked = blocked(p)
 	}
 	f.index()
 	for i := range Rules {

@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,69 +18,53 @@ import (
 const (
 	noTimes = "no time of the model is known"
 	noModel = "the model's file is not known: advice needs its graph"
+	noProbe = "it is measured with a model, not with a saved profile: opmeter advise MODEL"
 	small   = "the pessimistic end of the expected gain is below 2 %"
 )
 
-// byFactor makes the advice of a rule whose gain follows from factors.
-func (f *Facts) byFactor(rule string, reason func(w *Work) string) ([]*Advice, string) {
-	p := f.Profile
-	now, ok := f.timed()
-	if !ok {
-		return nil, noTimes
-	}
-	factor := f.Factors.Of(rule, p.Settings.KernelSet, p.Model.Format)
-	if factor == nil {
-		return nil, fmt.Sprintf("no factor is known for %s with %s kernels", p.Model.Format, cmp.Or(p.Settings.KernelSet, "unknown"))
-	}
-	w, layers := WorkOf(p, Classes(rule))
-	if w.Layers == 0 {
-		return nil, "no layer is of a kind that would change"
-	}
-	ratio := factor.Expected(&w)
-	g, ok := promise(now, ratio, ratio*factor.Residual[0], ratio*factor.Residual[1], FromFactors, factor.basis())
-	if !ok {
-		return nil, fmt.Sprintf("%s (expected %.2f times the time)", small, ratio)
-	}
-	share := w.Changed()
-	return []*Advice{{
-		Reason:  reason(&w),
-		Figures: []Figure{{"share of the time", share, "1"}, {"layers", float64(w.Layers), ""}},
-		Layers:  indices(layers), Gain: g,
-	}}, ""
-}
-
-// layersReason is a reason with the share of the time and the number of the layers.
-func layersReason(format string) func(w *Work) string {
-	return func(w *Work) string { return fmt.Sprintf(format, percent(w.Changed()), w.Layers) }
-}
-
-func (f *Facts) staticInt8() ([]*Advice, string) {
+// int8 measures the model with the weights of some layers in int8. What that gains depends on the
+// processor, the sizes of the layers and what is converted between them: no rule of thumb holds.
+func (f *Facts) int8(r formatRule, what string) ([]*Advice, string) {
 	if f.Model == nil {
 		return nil, noModel
 	}
-	return f.byFactor("int8-static", layersReason("%s of the time is in %d layers that multiply float32 by weights; int8 kernels of this processor are faster."))
+	layers := f.classed(r.class)
+	share, _, _ := f.share(layers)
+	if share < leastShare {
+		return nil, fmt.Sprintf("%s take %s of the time", what, percent(share))
+	}
+	if f.Probe == nil {
+		return nil, noProbe
+	}
+	v, err := changeFormat(r)(context.Background(), f)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return f.probeModel(v, 0, 1, fmt.Sprintf("%s of the time is in %s of float32.", percent(share), plural(len(layers), "layer")), layers,
+		Figure{"share of the time", share, "1"}, Figure{"layers", float64(len(layers)), ""})
+}
+
+func (f *Facts) staticInt8() ([]*Advice, string) {
+	return f.int8(int8Rule, "layers that multiply float32 by weights")
 }
 
 func (f *Facts) dynamicInt8() ([]*Advice, string) {
-	switch {
-	case f.Model == nil:
-		return nil, noModel
-	case f.Model.Format != "onnx":
+	if f.Model != nil && f.Model.Format != "onnx" {
 		return nil, "TFLite has no such operators"
 	}
-	return f.byFactor("int8-dynamic", layersReason("%s of the time is in %d float32 matrix multiplications; int8 kernels of this processor are faster."))
+	return f.int8(dynamicRule, "matrix multiplications of float32 by weights")
 }
 
 // formatRule is a change of the weights' format: of which layers.
 type formatRule struct {
 	format study.Format
 	layers func(*weights.Layer) bool
-	class  func(*profile.Layer) string // of the layers that gain; nil for all
+	class  func(*profile.Layer) bool // of the layers that gain; nil for all
 }
 
 var (
-	int8Rule    = formatRule{study.Int8, func(l *weights.Layer) bool { return !lookup(l) }, int8Class}
-	dynamicRule = formatRule{study.Dynamic8, func(l *weights.Layer) bool { return !lookup(l) }, dynamicClass}
+	int8Rule    = formatRule{study.Int8, func(l *weights.Layer) bool { return !lookup(l) }, floatWeights}
+	dynamicRule = formatRule{study.Dynamic8, func(l *weights.Layer) bool { return !lookup(l) }, floatMatrix}
 	tableRule   = formatRule{study.Weight8, lookup, nil}
 )
 
@@ -103,10 +86,10 @@ func changeFormat(r formatRule) func(context.Context, *Facts) (*Variant, error) 
 
 // gains reports whether a layer is of a class that gains: kernels for sparse weights, for instance,
 // lose by int8.
-func (f *Facts) gains(l *weights.Layer, class func(*profile.Layer) string) bool {
+func (f *Facts) gains(l *weights.Layer, class func(*profile.Layer) bool) bool {
 	return l.Graph == 0 && !slices.ContainsFunc(l.Nodes, func(n int) bool {
 		at, ok := f.layers[n]
-		return !ok || class(&f.Profile.Layers[at]) == ""
+		return !ok || !class(&f.Profile.Layers[at])
 	})
 }
 
@@ -210,7 +193,7 @@ const leastThreads = 0.1
 // processors that are free now, which no factor knows.
 func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
 	if f.Probe == nil {
-		return nil, "threads are measured with a model, not with a saved profile"
+		return nil, noProbe
 	}
 	now, ok := f.timed()
 	if !ok {
@@ -224,9 +207,9 @@ func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
 		return nil, "the time was too short to measure it"
 	}
 	c := &res.Comparisons[0]
-	g, ok := promise(now, c.Ratio, c.Low, c.High, FromProbe, fmt.Sprintf("%d pairs of blocks, measured here now", c.Blocks))
+	g, ok := promise(now, c.Ratio, c.Low, c.High, FromProbe, probed(c))
 	if !ok || c.High > 1-leastThreads {
-		return nil, fmt.Sprintf("with %s it takes %.2f times the time (%.2f to %.2f, measured now)", plural(threads, "thread"), c.Ratio, c.Low, c.High)
+		return nil, fmt.Sprintf("with %s it takes %.2f times the time (%.2f to %.2f, measured now); to advise it, the interval must save %s or more", plural(threads, "thread"), c.Ratio, c.Low, c.High, percent(leastThreads))
 	}
 	return []*Advice{{
 		Reason:  fmt.Sprintf(reason, c.Ratio, c.Low, c.High),
@@ -258,17 +241,32 @@ func (f *Facts) fewerThreads() ([]*Advice, string) {
 	return f.probe(to, fmt.Sprintf("%d threads on %s do not help: with %d the model takes %%.2f times the time (%%.2f to %%.2f).", n, plural(cpus, "processor"), to))
 }
 
-// batchSize is the batch that factors were measured with.
+// batchSize is the batch that is measured.
 const batchSize = 8
 
 func (f *Facts) batches() ([]*Advice, string) {
 	if why := f.fixedBatch(); why != "" {
 		return nil, why
 	}
-	return f.byFactor("batch", func(w *Work) string {
-		return fmt.Sprintf("%s of the time is in overhead-bound layers, %s in layers that read weights from memory: the items of a batch share both.",
-			percent(w.Shares[string(profile.BoundOverhead)]), percent(w.Shares["weights"]))
-	})
+	now, ok := f.timed()
+	switch {
+	case !ok:
+		return nil, noTimes
+	case f.Probe == nil:
+		return nil, noProbe
+	case now*batchSize > ProbeTime.Seconds()/10:
+		return nil, fmt.Sprintf("a batch of %d would take about %s, too long for a short run: opmeter sweep --batch 1,%d measures it", batchSize, duration(now*batchSize), batchSize)
+	}
+	return f.probeModel(&Variant{Batch: batchSize}, 0, 1, fmt.Sprintf("The inputs have a batch dimension, and the items of a batch share fixed costs and the reading of %s of weights.", bytes(f.weightBytes())), nil,
+		Figure{"items in a batch", batchSize, ""})
+}
+
+// weightBytes is the size of the weights, 0 if unknown.
+func (f *Facts) weightBytes() int64 {
+	if n := f.Profile.Totals.WeightsBytes; n != nil {
+		return *n
+	}
+	return 0
 }
 
 // fixedBatch says why the batch cannot be changed, "" if it can.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
@@ -22,6 +23,11 @@ const leastProbed = 0.05
 // leastShare is the part of the time from which on layers are worth a short run.
 const leastShare = 0.05
 
+// probed says what a short run measured.
+func probed(c *ab.Comparison) string {
+	return fmt.Sprintf("a short interleaved run here now, %d pairs of blocks", c.Blocks)
+}
+
 // probeModel measures a changed model for a short time, and advises it if it saves at least a part.
 // More than most cannot be saved: then other load disturbed the run.
 func (f *Facts) probeModel(v *Variant, least, most float64, reason string, layers []int, figures ...Figure) ([]*Advice, string) {
@@ -30,7 +36,7 @@ func (f *Facts) probeModel(v *Variant, least, most float64, reason string, layer
 	case !ok:
 		return nil, noTimes
 	case f.Probe == nil:
-		return nil, "a changed model is measured with a model, not with a saved profile"
+		return nil, noProbe
 	}
 	res, err := f.Probe(v)
 	if err != nil {
@@ -39,11 +45,16 @@ func (f *Facts) probeModel(v *Variant, least, most float64, reason string, layer
 	if len(res.Comparisons) == 0 {
 		return nil, "the time was too short to measure the changed model"
 	}
-	c := &res.Comparisons[0]
-	measured := fmt.Sprintf("the changed model takes %.2f times the time (%.2f to %.2f, measured now)", c.Ratio, c.Low, c.High)
-	g, ok := promise(now, c.Ratio, c.Low, c.High, FromProbe, fmt.Sprintf("%d pairs of blocks, measured here now", c.Blocks))
-	if !ok || c.High > 1-max(least, leastProbed) {
-		return nil, measured
+	c := res.Comparisons[0]
+	what := "the changed model"
+	if v.Batch > 0 {
+		what = fmt.Sprintf("an item of a batch of %d", v.Batch)
+		c.Ratio, c.Low, c.High = c.Ratio/float64(v.Batch), c.Low/float64(v.Batch), c.High/float64(v.Batch)
+	}
+	measured := fmt.Sprintf("%s takes %.2f times the time (%.2f to %.2f, measured now)", what, c.Ratio, c.Low, c.High)
+	g, ok := promise(now, c.Ratio, c.Low, c.High, FromProbe, probed(&c))
+	if least = max(least, leastProbed); !ok || c.High > 1-least {
+		return nil, fmt.Sprintf("%s; to advise it, the interval must save %s or more", measured, percent(least))
 	}
 	if c.High < 1-most {
 		return nil, measured + ", which is less than the layers that stay take: other load disturbed the run"
@@ -60,8 +71,8 @@ func (f *Facts) probeModel(v *Variant, least, most float64, reason string, layer
 var blocks = map[string]int{"avx2": 8, "avxvnni": 8, "avx512": 16, "vnni": 16, "amx": 16}
 
 // excess is how many outputs of a layer are in a tile that they hardly fill, 0 for none. It is at
-// most an eighth of the outputs and half of the tile: more are not worth losing. Tiles of ONNX's Conv
-// lie along the pixels: one filter in 33 was measured to save 4 % there, but 30 % in TFLite.
+// most an eighth of the outputs and half of the tile: more are not worth losing. Tiles of ONNX's
+// Conv lie along the pixels: one filter in 33 was measured to save 4 % there, but 30 % in TFLite.
 func (f *Facts) excess(l *weights.Layer) int {
 	block := blocks[f.Profile.Settings.KernelSet]
 	if block == 0 || l.Graph != 0 || l.Fixed != "" || lookup(l) || l.Op == "Conv" || l.Channels == 1 && l.Groups > 1 {

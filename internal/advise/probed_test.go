@@ -61,6 +61,12 @@ func TestProbed(t *testing.T) {
 		fires      bool
 		figure     float64 // the first one
 	}{
+		{"int8", "int8-static", wide(32), nil, [2]float64{0.4, 0.5}, true, 1},
+		{"int8 converts as much as it saves", "int8-static", wide(32), nil, [2]float64{0.94, 1.1}, false, 0},
+		{"nothing to quantise", "int8-static", net().node("Relu", nil), nil, silent, false, 0},
+		{"dynamic int8", "int8-dynamic", wide(32), nil, [2]float64{0.4, 0.5}, true, 1},
+		{"dynamic int8 finds ranges for as long", "int8-dynamic", wide(32), nil, [2]float64{1.1, 1.3}, false, 0},
+		{"a convolution", "int8-dynamic", newBuilder().input(tensor.Float32, 1, 8, 9, 9).conv(8, 8), nil, silent, false, 0},
 		{"one more than two tiles", "channels", wide(33), kernels("avx512", ""), [2]float64{0.7, 0.8}, true, 1},
 		{"one more than four tiles", "channels", wide(33), kernels("avx2", ""), [2]float64{0.7, 0.8}, true, 1},
 		{"saves no more than any filter", "channels", wide(33), kernels("avx512", ""), [2]float64{0.9, 0.96}, false, 0},
@@ -194,10 +200,29 @@ func TestPlacement(t *testing.T) {
 	}
 	a = of(t, f, "unsupported")
 	if a == nil || a.Gain.Before != 1 || a.Gain.Ratio != 0 || !strings.HasSuffix(a.Try, "--on large") ||
-		a.Promise() != "layers that cannot run −100 %, 1 to 0" || !strings.Contains(a.Reason, "there is no such kernel") {
+		a.Promise() != "the model runs, on large" || !strings.Contains(a.Reason, "there is no such kernel") {
 		t.Errorf("%+v", a)
 	}
 	if a := of(t, place(profile.ByLimit, profile.Ran), "unsupported"); a != nil {
 		t.Errorf("all layers run: not silent: %+v", a)
+	}
+}
+
+// The time of an item of a batch is that of the batch by its size.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		low, high float64 // of a batch by a single one
+		fires     bool
+	}{{1.3, 1.5, true}, {7.5, 8.5, false}} {
+		f := onHost(t, newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).model(t), run{})
+		f.Probe = probing(c.low, c.high)
+		a := of(t, f, "batch")
+		if (a != nil) != c.fires {
+			t.Fatalf("%+v: %+v", c, a)
+		}
+		if a != nil && (!near(a.Gain.Ratio, (c.low+c.high)/16) || !near(a.Gain.Band[1], c.high/8) || !strings.Contains(a.Reason, "An item of a batch of 8 takes 0.17 times the time (0.16 to 0.19")) {
+			t.Errorf("%+v", a)
+		}
 	}
 }

@@ -91,18 +91,18 @@ func init() { Rules = table }
 var table = []Rule{
 	{
 		Code: "int8-static", Title: "Quantise weights and activations to int8",
-		When:     "Layers that multiply float32 by weights take part of the time, and factors of this instruction set promise a gain",
+		When:     "Layers that multiply float32 by weights take 5 % of the time or more, and a short interleaved run of the int8 model is at least 5 % faster",
 		Silent:   "the layers are so small that quantising their inputs and outputs costs what the kernels save; sparse kernels run",
-		Quantity: latency, Source: FromFactors, Where: OnHost,
+		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only int8-static --try -o NAME-int8.EXT",
 		Caveat:  "ranges of activations are those of random inputs: opmeter compress MODEL --data x.npy --max-drop 1% chooses them on data and measures the loss",
 		find:    (*Facts).staticInt8, change: changeFormat(int8Rule),
 	},
 	{
 		Code: "int8-dynamic", Title: "Quantise matrix multiplications to int8, activations in each run",
-		When:     "ONNX MatMul and Gemm with float32 weights take part of the time, and factors of this instruction set promise a gain",
+		When:     "ONNX MatMul and Gemm with float32 weights take 5 % of the time or more, and a short interleaved run of the changed model is at least 5 % faster",
 		Silent:   "the matrices are so small that finding the range of the input costs what the kernel saves",
-		Quantity: latency, Source: FromFactors, Where: OnHost,
+		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only int8-dynamic --try -o NAME-dynamic.EXT",
 		Caveat:  "no data is needed, but check the accuracy: opmeter compress loss MODEL --data x.npy --precision dynamic8",
 		find:    (*Facts).dynamicInt8, change: changeFormat(dynamicRule),
@@ -125,7 +125,7 @@ var table = []Rule{
 	},
 	{
 		Code: "threads", Title: "Use a thread on each processor",
-		When:     "The run has one thread, the computer has more processors, and a short interleaved run with a thread on each is faster",
+		When:     "The run has one thread, the computer has more processors, and a short interleaved run with a thread on each is at least 10 % faster",
 		Silent:   "the layers are too short to be divided, or other programs use the processors",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter profile MODEL ON --threads N",
@@ -134,7 +134,7 @@ var table = []Rule{
 	},
 	{
 		Code: "fewer-threads", Title: "Use fewer threads",
-		When:     "The run has several threads, and a short interleaved run with one, or with one on each processor, is faster",
+		When:     "The run has several threads, and a short interleaved run with one, or with one on each processor, is at least 10 % faster",
 		Silent:   "the threads help, or do no harm",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter profile MODEL ON --threads 1",
@@ -142,9 +142,9 @@ var table = []Rule{
 	},
 	{
 		Code: "batch", Title: "Run several items in one inference",
-		When:     "Fixed costs and the reading of weights take part of the time, and the inputs have a batch dimension",
-		Silent:   "the model has a fixed batch, or arithmetic takes the time",
-		Quantity: item, Source: FromFactors, Where: OnHost,
+		When:     "The inputs and outputs have a batch dimension, and a short interleaved run takes at least 5 % less time for an item of a batch of 8",
+		Silent:   "the model has a fixed batch, arithmetic takes the time, or a batch of 8 takes more than 200 ms",
+		Quantity: item, Source: FromProbe, Where: OnHost,
 		Command: "opmeter sweep MODEL ON --batch 1,8",
 		Caveat:  "an item waits for its batch: only the throughput gains",
 		find:    (*Facts).batches, change: changeBatch,

@@ -69,29 +69,69 @@ func (f *Facts) targetInt8() ([]*Advice, string) {
 	if !ok {
 		return nil, fmt.Sprintf("the int8 model takes %s (%s to %s), this one %s (%s to %s)", duration(then), duration(from), duration(to), duration(now), duration(low), duration(most))
 	}
-	for _, id := range []string{"target.ram", "target.flash"} {
-		if x := problem(q, id); x != nil {
-			return nil, "the int8 model does not fit either: " + x.Text
-		}
+	if why := blocked(q); why != "" {
+		return nil, "the int8 model does not run there either: " + why
 	}
-	w, layers := WorkOf(f.Profile, int8Class)
-	reason := fmt.Sprintf("The estimate of the int8 model is %s, that of this one %s; %d layers compute in float32.", duration(then), duration(now), w.Layers)
+	layers := f.classed(floatWeights)
+	reason := fmt.Sprintf("The estimate of the int8 model is %s, that of this one %s; %s in float32.", duration(then), duration(now), computes(len(layers)))
 	for i := range f.Profile.Findings { // an accelerator says so already
 		if x := &f.Profile.Findings[i]; x.ID == RuleOf("int8-target").Finding {
 			reason = x.Text + " " + reason
 		}
 	}
 	figures := []Figure{{"latency of the int8 model", then, "s"}, {"latency", now, "s"}}
+	var costs []string
 	for _, x := range []struct {
 		what      string
 		was, will *int64
 	}{{"RAM", f.Profile.Totals.RAMBytes, q.Totals.RAMBytes}, {"flash", f.Profile.Totals.FlashBytes, q.Totals.FlashBytes}} {
-		if x.was != nil && x.will != nil {
-			reason += fmt.Sprintf(" It needs %s of %s in place of %s.", bytes(*x.will), x.what, bytes(*x.was))
-			figures = append(figures, Figure{x.what + " of the int8 model", float64(*x.will), "B"})
+		if x.was == nil || x.will == nil {
+			continue
+		}
+		figures = append(figures, Figure{x.what + " of the int8 model", float64(*x.will), "B"})
+		text := fmt.Sprintf("%s of %s in place of %s", bytes(*x.will), x.what, bytes(*x.was))
+		if *x.will > *x.was {
+			costs = append(costs, fmt.Sprintf("%s (%s)", text, change(float64(*x.will)/float64(*x.was))))
+		} else {
+			reason += " It needs " + text + "."
 		}
 	}
-	return []*Advice{{Reason: reason, Figures: figures, Layers: indices(layers), Gain: g}}, ""
+	return []*Advice{{Reason: reason, Figures: figures, Layers: indices(layers), Gain: g, Costs: strings.Join(costs, ", ")}}, ""
+}
+
+// computes says how many layers compute something.
+func computes(n int) string {
+	if n == 1 {
+		return "1 layer computes"
+	}
+	return fmt.Sprintf("%d layers compute", n)
+}
+
+// blocked says why a model does not run on the target of its estimate, "" if it does as far as is
+// known.
+func blocked(p *profile.Profile) string {
+	var list []string
+	layers, first := 0, -1
+	for i := range p.Layers {
+		if p.Layers[i].State == profile.Unsupported {
+			if layers++; first < 0 {
+				first = i
+			}
+		}
+	}
+	if first >= 0 {
+		s := fmt.Sprintf("the runtime has no kernel for %s, the first is #%d %s", plural(layers, "layer"), first, p.Layers[first].Op)
+		if c := p.Layers[first].Cause; c != nil && c.Text != "" {
+			s += " (" + c.Text + ")"
+		}
+		list = append(list, s+".")
+	}
+	for _, id := range []string{RuleOf("ram").Finding, RuleOf("flash").Finding} {
+		if x := problem(p, id); x != nil {
+			list = append(list, x.Text)
+		}
+	}
+	return strings.Join(list, " ")
 }
 
 func (f *Facts) tables() ([]*Advice, string) {
@@ -163,8 +203,8 @@ func problem(p *profile.Profile, id string) *profile.Finding {
 	return nil
 }
 
-// fits advises what to do where the model does not fit a memory of the chip: int8 if the model fits
-// then, else a chip that holds it.
+// fits advises what to do where the model does not fit a memory of the chip: int8 if that model
+// runs there, else a chip that runs this one.
 func (f *Facts) fits(code string) ([]*Advice, string) {
 	rule := RuleOf(code)
 	x := problem(f.Profile, rule.Finding)
@@ -173,7 +213,7 @@ func (f *Facts) fits(code string) ([]*Advice, string) {
 		return nil, "the model fits, or its size is not known"
 	}
 	figures := []Figure{{code, have, "B"}}
-	if q, _ := f.changedEstimate(int8Rule); q != nil && problem(q, rule.Finding) == nil {
+	if q, _ := f.changedEstimate(int8Rule); q != nil && blocked(q) == "" {
 		then, ok := value(q, rule.Quantity)
 		ratio := then / have
 		if g, worth := promise(have, ratio, ratio, ratio, FromEstimate, "sizes of the two models; they are exact"); ok && worth {
@@ -185,10 +225,10 @@ func (f *Facts) fits(code string) ([]*Advice, string) {
 			}}, ""
 		}
 	}
-	return f.otherTarget(x, figures)
+	return f.otherTarget(x.Text, 1, figures, nil)
 }
 
-// fitting are the estimates of the targets that run the model, fastest first, or why there are none.
+// fitting are the estimates of the targets that run the model, fastest first, or why none is known.
 func (f *Facts) fitting() (fit []*profile.Profile, why string) {
 	if f.Fits == nil {
 		return nil, "no other target is known"
@@ -204,57 +244,49 @@ func (f *Facts) fitting() (fit []*profile.Profile, why string) {
 	return fit, ""
 }
 
-// otherTarget names the fastest target that holds the model.
-func (f *Facts) otherTarget(x *profile.Finding, figures []Figure) ([]*Advice, string) {
+// otherTarget names the fastest target that runs the model. The gain is that it runs: a latency
+// there does not compare with that of a chip that does not run it.
+func (f *Facts) otherTarget(reason string, before float64, figures []Figure, layers []int) ([]*Advice, string) {
 	fit, why := f.fitting()
 	if why != "" {
-		return nil, why + ": " + x.Text
+		return nil, strings.TrimSpace(why + ": " + reason)
 	}
-	now, ok := f.timed()
 	best := fit[0]
-	then, _ := best.Totals.Latency.Best()
+	then, ok := best.Totals.Latency.Best()
 	if !ok || then <= 0 {
 		return nil, noTimes
 	}
-	low, high, _ := ends(best.Totals.Latency)
-	from, to, _ := ends(f.Profile.Totals.Latency)
 	return []*Advice{{
-		Reason:  fmt.Sprintf("%s %s holds the model and takes %s; %s do.", x.Text, best.Target.ID, duration(then), plural(len(fit), "target")),
-		Figures: append(figures, Figure{"latency on " + best.Target.ID, then, "s"}),
-		Gain:    Gain{Quantity: latency, Before: now, Ratio: then / now, Band: [2]float64{low / to, high / from}, Source: FromEstimate, Basis: "estimates of both chips; the gain is that the model runs"},
-		Try:     f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)), apart: true,
+		Reason:  fmt.Sprintf("%s %s runs the model, in about %s; %s do.", reason, best.Target.ID, duration(then), plural(len(fit), "target")),
+		Figures: append(figures, Figure{"latency on " + best.Target.ID, then, "s"}), Layers: indices(layers),
+		Gain: Gain{Quantity: missing, Before: before, Target: best.Target.ID, Source: FromEstimate, Basis: "memories of the chips and operators of their runtimes; the gain is that the model runs"},
+		Try:  f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)), apart: true,
 	}}, ""
 }
 
 // unsupported advises a target whose runtime has all operators of the model.
 func (f *Facts) unsupported() ([]*Advice, string) {
-	var layers []int
+	layers := f.unsupportedLayers()
+	if len(layers) == 0 {
+		return nil, "the runtime of the target has all operators"
+	}
+	return f.otherTarget(upperFirst(blocked(f.Profile)), float64(len(layers)), []Figure{{"layers that cannot run", float64(len(layers)), ""}}, layers)
+}
+
+func (f *Facts) unsupportedLayers() (layers []int) {
 	for i := range f.Profile.Layers {
 		if f.Profile.Layers[i].State == profile.Unsupported {
 			layers = append(layers, i)
 		}
 	}
-	if len(layers) == 0 {
-		return nil, "the runtime of the target has all operators"
+	return layers
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
 	}
-	fit, why := f.fitting()
-	if why != "" {
-		return nil, why
-	}
-	first := &f.Profile.Layers[layers[0]]
-	reason := fmt.Sprintf("%s cannot run, the first is #%d %s", plural(len(layers), "layer"), layers[0], first.Op)
-	if c := first.Cause; c != nil && c.Text != "" {
-		reason += " (" + c.Text + ")"
-	}
-	best := fit[0]
-	then, _ := best.Totals.Latency.Best()
-	return []*Advice{{
-		Reason:  fmt.Sprintf("%s. %s runs all of them and takes %s; %s do.", reason, best.Target.ID, duration(then), plural(len(fit), "target")),
-		Figures: []Figure{{"layers that cannot run", float64(len(layers)), ""}, {"latency on " + best.Target.ID, then, "s"}},
-		Layers:  indices(layers),
-		Gain:    Gain{Before: float64(len(layers)), Source: FromEstimate, Basis: "operators of the runtimes of both targets; the gain is that the model runs"},
-		Try:     f.render("opmeter profile MODEL INPUTS --on " + quoted(best.Target.ID)), apart: true,
-	}}, ""
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // moved is the number of bytes that a layer reads and writes, 0 if unknown.

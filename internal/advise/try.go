@@ -59,7 +59,7 @@ type Tried struct {
 	// Ratio is the figure after the change as a part of that before, with its interval.
 	Ratio    float64     `json:"ratio,omitzero"`
 	Interval *[2]float64 `json:"interval,omitzero"`
-	// Before and After are the figures in the unit of the gain.
+	// Before is the figure that the gain is promised on, After what it becomes by the ratio.
 	Before float64 `json:"before,omitzero"`
 	After  float64 `json:"after,omitzero"`
 	// Processes and Blocks count what was measured.
@@ -116,18 +116,20 @@ func (a *Advice) measured(ctx context.Context, f *Facts, v *Variant, measure Mea
 	c := &res.Comparisons[0]
 	t := &Tried{
 		Ratio: c.Ratio, Interval: &[2]float64{c.Low, c.High}, Processes: c.Processes, Blocks: c.Blocks,
-		Before: res.Alternatives[c.A].Seconds, After: res.Alternatives[c.B].Seconds,
 	}
 	if a.Gain.Quantity == item {
 		t.scale(1 / float64(max(v.Batch, 1)))
 	}
+	// The ratio is what interleaving measures. Both promise and result are in terms of the figure
+	// of the profile: a second one, of another minute, would not compare with the promise.
+	t.Before, t.After = a.Gain.Before, a.Gain.Before*t.Ratio
 	t.Verdict = judge(t.Interval, a.Gain.Band)
 	return t, nil
 }
 
-// scale multiplies the figures after the change.
+// scale multiplies the ratio and its interval.
 func (t *Tried) scale(by float64) {
-	t.Ratio, t.After = t.Ratio*by, t.After*by
+	t.Ratio *= by
 	t.Interval[0], t.Interval[1] = t.Interval[0]*by, t.Interval[1]*by
 }
 

@@ -16,7 +16,7 @@ var Formats = []string{"table", "markdown", "json"}
 
 // quantityNames are the names of the figures that become smaller.
 var quantityNames = map[string]string{
-	latency: "latency", item: "time per item", firstRun: "first inference", token: "time per new token", flash: "flash", ram: "RAM",
+	latency: "latency", item: "time per item", firstRun: "time of an inference that needs no preparation", token: "time per new token", flash: "flash", ram: "RAM",
 	missing: "layers that cannot run",
 }
 
@@ -46,6 +46,9 @@ func change(ratio float64) string {
 // Promise is the expected gain in words: "latency −62 % (−55 to −70 %), 1.00 ms to about 380 µs".
 func (a *Advice) Promise() string {
 	g := &a.Gain
+	if g.Target != "" {
+		return "the model runs, on " + g.Target
+	}
 	band := ""
 	if g.Band[0] != g.Band[1] {
 		band = fmt.Sprintf(" (%s to %s)", strings.TrimSuffix(change(g.Band[1]), " %"), change(g.Band[0]))
@@ -89,6 +92,13 @@ func (r *Result) where() string {
 
 // Answer is the first line.
 func (r *Result) Answer() string {
+	head := r.where()
+	if r.Blocked != "" {
+		head = fmt.Sprintf("%s does not run: %s What to do", head, r.Blocked)
+	}
+	if len(r.Advice) == 0 && r.Blocked != "" {
+		return fmt.Sprintf("%s does not run, and no rule has advice: %s", r.where(), r.Blocked)
+	}
 	if len(r.Advice) == 0 {
 		what := fmt.Sprintf("none of the %d rules that apply here promises a gain", len(r.Silent))
 		if len(r.Silent) < 2 {
@@ -97,7 +107,14 @@ func (r *Result) Answer() string {
 		return fmt.Sprintf("No advice for %s: %s.", r.where(), what)
 	}
 	a := r.Advice[0]
-	return fmt.Sprintf("%s: %s. Expected: %s.", r.where(), lowerFirst(a.Title), a.Promise())
+	if a.Gain.Quantity == firstRun {
+		return fmt.Sprintf("%s: nothing promises a lower latency. Opening the model takes %s, an inference then %s: open it once, and keep it.", head, show(firstRun, a.Gain.Before), show(firstRun, a.Gain.Before*a.Gain.Ratio))
+	}
+	s := fmt.Sprintf("%s: %s. Expected: %s.", head, lowerFirst(a.Title), a.Promise())
+	if a.Costs != "" {
+		s += " It costs " + a.Costs + "."
+	}
+	return s
 }
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
@@ -122,7 +139,11 @@ func Write(w io.Writer, r *Result, format string, width int) error {
 type line struct{ label, text string }
 
 func (a *Advice) lines() []line {
-	out := []line{{"Expect", a.Promise()}, {"Why", a.Reason}, {"Basis", a.Gain.Basis}, {"Try", a.Try}}
+	out := []line{{"Expect", a.Promise()}}
+	if a.Costs != "" {
+		out = append(out, line{"Costs", a.Costs})
+	}
+	out = append(out, line{"Why", a.Reason}, line{"Basis", a.Gain.Basis}, line{"Try", a.Try})
 	if a.Caveat != "" {
 		out = append(out, line{"Check", a.Caveat})
 	}

@@ -154,7 +154,9 @@ func (f *abFlags) run(ctx context.Context, a *app, l *alternatives) error {
 		if a.tty {
 			fmt.Fprint(a.err, "\r\x1b[K")
 		}
-		fmt.Fprintf(a.err, "opmeter: %s\n", report.ABPlan(p, f.budget))
+		for _, l := range report.Wrap("opmeter: "+report.ABPlan(p, f.budget), a.width) {
+			fmt.Fprintln(a.err, l)
+		}
 	}
 	if show != nil {
 		o.Progress = func(done float64, processes int) {

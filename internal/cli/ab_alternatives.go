@@ -156,6 +156,12 @@ func (f *abFlags) models(a *app, c *cobra.Command, args []string) (alternatives,
 	}
 	common := changed(c, workerSet())
 	engines := strings.Split(f.w.e.list, ",")
+	found := make([]chosen, len(engines)) // with the names of those that are given by their files
+	if len(engines) > 1 {
+		if found, err = f.w.e.find(); err != nil {
+			return out, err
+		}
+	}
 	if len(engines) > 1 && len(args) > 1 {
 		return out, useError("--engine %s: several engines need one model; or write each alternative in quotes: \"%s --engine %s\"", f.w.e.list, args[0], engines[0])
 	}
@@ -163,7 +169,7 @@ func (f *abFlags) models(a *app, c *cobra.Command, args []string) (alternatives,
 		return out, useError("--binary: several programs need one model and one engine")
 	}
 	for _, arg := range args {
-		for _, e := range engines {
+		for i, e := range engines {
 			own := common
 			if len(engines) > 1 {
 				own = append(slices.Clone(common), "--engine="+e)
@@ -175,7 +181,7 @@ func (f *abFlags) models(a *app, c *cobra.Command, args []string) (alternatives,
 				}
 				switch {
 				case len(engines) > 1:
-					x.Name = e
+					x.Name = found[i].name
 				case len(programs) > 1:
 					x.Name = program
 				}
@@ -243,10 +249,28 @@ func alternative(program, arg string, common []string) (x ab.Alternative, thread
 	}
 	x.Name, x.Options = filepath.Base(file), changed(c, c.Flags())
 	if len(own) > 1 {
-		x.Name = strings.Join(append([]string{x.Name}, slices.DeleteFunc(slices.Clone(own), func(s string) bool { return s == files[0] })...), " ")
+		for _, word := range own {
+			if word != files[0] {
+				x.Name += " " + withoutFolder(word)
+			}
+		}
 	}
 	x.Command = append([]string{program, workerVerb, file}, x.Options...)
 	return x, w.threads, nil
+}
+
+// withoutFolder shortens a file in a name, such as the library of an engine, to its last part.
+func withoutFolder(word string) string {
+	before, file, ok := strings.Cut(word, "=")
+	if !ok {
+		before, file = "", word
+	} else {
+		before += "="
+	}
+	if !strings.ContainsRune(file, filepath.Separator) {
+		return word
+	}
+	return before + filepath.Base(file)
 }
 
 // commands reads alternatives that are timed as a whole.

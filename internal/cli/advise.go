@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -364,9 +363,11 @@ func (x *adviseCommand) rules(ctx context.Context, f *advise.Facts) error {
 	if x.try {
 		changed, stopped = x.tryAll(ctx, f, r)
 	}
+	wrote := x.files
+	var unwritten error // the advice itself is shown all the same
 	if file := x.changedFile(); file != "" && stopped == nil {
-		if err := x.writeChanged(ctx, f, r, changed, file); err != nil {
-			return err
+		if unwritten = x.writeChanged(ctx, f, r, changed, file); unwritten != nil {
+			wrote = slices.DeleteFunc(slices.Clone(wrote), func(f string) bool { return f == file })
 		}
 	}
 	for _, file := range x.files {
@@ -388,8 +389,8 @@ func (x *adviseCommand) rules(ctx context.Context, f *advise.Facts) error {
 	if stopped != nil {
 		return told(stopped)
 	}
-	x.a.sayWrote(x.files, x.format == "table")
-	return nil
+	x.a.sayWrote(wrote, x.format == "table")
+	return unwritten
 }
 
 // tryAll measures what can be applied.
@@ -425,5 +426,9 @@ func (x *adviseCommand) writeChanged(ctx context.Context, f *advise.Facts, r *ad
 		}
 		return withStatus(statusUse, plainPath(rewrite.Write(v.Model, file)))
 	}
-	return withStatus(statusGate, errors.Join(fmt.Errorf("%s: not written: no advice changes the model", file)))
+	what := "no advice changes the model: the list above says why each rule is silent"
+	if len(r.Advice) > 0 {
+		what = "no advice changes the file of the model; the advice is about how it runs"
+	}
+	return withStatus(statusGate, fmt.Errorf("%s: not written: %s", file, what))
 }

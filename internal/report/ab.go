@@ -235,15 +235,51 @@ func abTable(r *ab.Result, o ABOptions) string {
 	for i := range r.Alternatives {
 		rows = append(rows, abRow(r, i))
 	}
+	facts := abFacts(r)
+	if tableWidth(rows) > width {
+		facts = append(facts, abCounts(rows))
+		for i := range rows {
+			rows[i] = rows[i][:len(abHeads)-abCounted]
+		}
+	}
 	b.WriteString("\n")
 	b.WriteString(aligned(rows, width))
 	b.WriteString("\n")
-	for _, s := range abFacts(r) {
+	for _, s := range facts {
 		for _, l := range Wrap(s, width) {
 			b.WriteString(l + "\n")
 		}
 	}
 	return b.String()
+}
+
+// abCounted is the number of columns at the end of the table that count what was measured.
+const abCounted = 3
+
+// abCounts is what these columns say, as a sentence for narrow terminals.
+func abCounts(rows [][]string) string {
+	var list []string
+	for _, r := range rows[1:] {
+		n := r[len(abHeads)-abCounted:]
+		list = append(list, fmt.Sprintf("%s processes, %s blocks, %s disturbed", n[0], n[1], n[2]))
+	}
+	if len(slices.Compact(slices.Clone(list))) == 1 {
+		return "Of each alternative: " + list[0] + "."
+	}
+	return "Of the alternatives, in order: " + strings.Join(list, "; ") + "."
+}
+
+// tableWidth is the width of rows in columns.
+func tableWidth(rows [][]string) int {
+	all := 0
+	for k := range rows[0] {
+		most := 0
+		for _, r := range rows {
+			most = max(most, Columns(text.Clean(r[k])))
+		}
+		all += most + len(gap)
+	}
+	return all - len(gap)
 }
 
 // aligned writes rows in columns, the first to the left and the others to the right. A narrow

@@ -117,3 +117,29 @@ func TestABPlan(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A table is never wider than the terminal: what counts the measurement is a sentence there.
+func TestABNarrow(t *testing.T) {
+	t.Parallel()
+	r := compared(ab.Comparison{Ratio: 1.009, Low: 0.988, High: 1.03, Detectable: 0.03, Verdict: ab.Undecided})
+	r.Alternatives[1].Name = "a long name of a model that fills the terminal.onnx --threads 2"
+	for _, width := range []int{60, 80, 100} {
+		var b strings.Builder
+		if err := WriteAB(&b, r, "table", ABOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for l := range strings.Lines(b.String()) {
+			if n := Columns(strings.TrimSuffix(l, "\n")); n > width {
+				t.Errorf("%d columns: %q has %d", width, l, n)
+			}
+		}
+		if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "2 processes, 5 blocks, 3 disturbed") {
+			t.Errorf("%d columns: no counts:\n%s", width, b.String())
+		}
+	}
+	r.Alternatives[1].Name = "short.onnx"
+	var b strings.Builder
+	if err := WriteAB(&b, r, "table", ABOptions{Width: 100}); err != nil || !strings.Contains(b.String(), "processes") || strings.Contains(b.String(), "Of the alternatives") {
+		t.Errorf("wide enough:\n%s", b.String())
+	}
+}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +98,7 @@ func outputPage(b *bytes.Buffer, d *docs) error {
 	return nil
 }
 
-// advicePage lists the rules of advice, and the factors that expected gains follow from.
+// advicePage lists the rules of advice.
 func advicePage(b *bytes.Buffer, d *docs) error {
 	err := d.head(b, "Advice rules", `The rules of `+"`opmeter advise`"+`: when each has advice, when it is silent, what it promises and how
 to try it. [The guide](page:follow-advice) has an example. A rule promises nothing unless
@@ -108,8 +106,7 @@ the pessimistic end of the expected gain saves 2 % or more.
 
 "Band from" says where the limits of the expected gain come from:
 
-- *factors* were measured by `+"`bench/advise`"+` on other models
-- a *probe* is a short interleaved run on this computer
+- a *probe* is a short interleaved run on this computer; it must save 5 %, for threads 10 %
 - *profile* uses the intervals of the profile
 - *estimate* uses the bands of two estimates
 - *format* stands for exact sizes`)
@@ -126,26 +123,7 @@ the pessimistic end of the expected gain saves 2 % or more.
 		r := &advise.Rules[i]
 		fmt.Fprintf(b, "| %s | %s | %s |\n", code(r.Code), code(r.Command), text.TableCell(r.Caveat))
 	}
-	t := advise.Factors
-	b.WriteString("\n## Factors\n\nThe time of a changed layer is its time before, times the factor of its class. Fixed costs for each\nchanged layer and each element of its output come on top. \"Error\" has the range of measured by\nexpected times, of models that were left out of the fit: 90 % of them. Rules stay silent for\ninstruction sets without factors.\n")
-	b.WriteString("\n| rule | instruction set | format | factors by class | for each layer | for each output | error | models | measured |\n| --- | --- | --- | --- | ---: | ---: | --- | ---: | --- |\n")
-	for i := range t.Factors {
-		f := &t.Factors[i]
-		var terms []string
-		for _, class := range slices.Sorted(maps.Keys(f.Terms)) {
-			terms = append(terms, class+" "+strconv.FormatFloat(f.Terms[class], 'g', 3, 64))
-		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %.2f to %.2f | %d | %s, on %s |\n", code(f.Rule), f.Set, cmp.Or(f.Format, "all"), strings.Join(terms, ", "), seconds(f.PerLayerS), seconds(f.PerOutputS), f.Residual[0], f.Residual[1], len(f.Models), f.Date, text.TableCell(f.Machine))
-	}
 	return nil
-}
-
-// seconds formats a time, "" for none.
-func seconds(s float64) string {
-	if s == 0 {
-		return ""
-	}
-	return report.Quantity(s, "s")
 }
 
 func importPage(b *bytes.Buffer, d *docs) error {

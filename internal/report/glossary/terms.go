@@ -167,7 +167,6 @@ var groups = []Group{
 	{"Advice", []Term{
 		{Name: "advice", Text: "A change of a model, or of how it runs, with its expected gain and a command that tries it.", Doc: "advice-rules"},
 		{Name: "expected gain", Text: "What a change saves of a figure, with the least and the most to expect; never without a stated source.", Doc: "advice-rules"},
-		{Name: "factor", Text: "Time of a changed layer as a part of that before, measured on other models with the same instruction set.", Doc: "advice-rules"},
 		{Name: "probe", Text: "A short interleaved run of a change, made before advising it.", Doc: "advice-rules"},
 	}},
 	{"Quantisation and compression", []Term{

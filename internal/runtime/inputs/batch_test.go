@@ -35,7 +35,9 @@ func TestCheckBatch(t *testing.T) {
 	} {
 		g := &graph.Graph{Name: "g", Inputs: []int{0}, Outputs: c.outputs, Values: []*graph.Value{
 			{ID: 0, Name: "x", Type: tensor.Float32, Shape: []int{-1, 6}, HasShape: true},
-			{ID: 1, Name: "to", Type: tensor.Int64}, {ID: 2, Name: "y", Type: tensor.Float32}, {ID: 3, Name: "z", Type: tensor.Float32},
+			{ID: 1, Name: "to", Type: tensor.Int64},
+			{ID: 2, Name: "y", Type: tensor.Float32},
+			{ID: 3, Name: "z", Type: tensor.Float32},
 		}}
 		for i, n := range c.nodes {
 			copied := *n
