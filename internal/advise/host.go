@@ -185,10 +185,6 @@ func (f *Facts) processors() int {
 	return 0
 }
 
-// leastThreads is what another number of threads must save at least: other programs come and go, so
-// that a smaller difference does not last.
-const leastThreads = 0.1
-
 // probe measures another number of threads for a short time: whether threads help depends on the
 // processors that are free now, which no factor knows.
 func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
@@ -207,9 +203,9 @@ func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
 		return nil, "the time was too short to measure it"
 	}
 	c := &res.Comparisons[0]
-	g, ok := promise(now, c.Ratio, c.Low, c.High, FromProbe, probed(c))
-	if !ok || c.High > 1-leastThreads {
-		return nil, fmt.Sprintf("with %s it takes %.2f times the time (%.2f to %.2f, measured now); to advise it, the interval must save %s or more", plural(threads, "thread"), c.Ratio, c.Low, c.High, percent(leastThreads))
+	g, ok := later(now, c)
+	if !ok || c.High > 1-leastProbed {
+		return nil, fmt.Sprintf("with %s it takes %.2f times the time (%.2f to %.2f, measured now); to advise it, the interval must save %s or more", plural(threads, "thread"), c.Ratio, c.Low, c.High, percent(leastProbed))
 	}
 	return []*Advice{{
 		Reason:  fmt.Sprintf(reason, c.Ratio, c.Low, c.High),

@@ -38,7 +38,7 @@ func (b *builder) zeros(in, out, every int) *builder {
 
 func (b *builder) conv(in, out int) *builder { return b.node("Conv", nil, b.weights(out, in, 1, 1)) }
 
-// What a changed model saves is measured in a short run: its interval is the band. The model is
+// What a changed model saves is measured in a short run: its interval, widened, is the band. It is
 // measured only where the figures of the profile speak for it.
 func TestProbed(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestProbed(t *testing.T) {
 			if a == nil {
 				return
 			}
-			if a.Gain.Band != c.measured || a.Gain.Source != advise.FromProbe || !near(a.Figures[0].Value, c.figure) || len(a.Layers) == 0 {
+			if !near(a.Gain.Band[0], c.measured[0]/1.08) || !near(a.Gain.Band[1], c.measured[1]*1.08) || a.Gain.Source != advise.FromProbe || !near(a.Figures[0].Value, c.figure) || len(a.Layers) == 0 {
 				t.Errorf("%+v", a)
 			}
 			if v, err := a.Change(t.Context(), f); err != nil || v.Model == nil {
@@ -221,7 +221,7 @@ func TestBatch(t *testing.T) {
 		if (a != nil) != c.fires {
 			t.Fatalf("%+v: %+v", c, a)
 		}
-		if a != nil && (!near(a.Gain.Ratio, (c.low+c.high)/16) || !near(a.Gain.Band[1], c.high/8) || !strings.Contains(a.Reason, "An item of a batch of 8 takes 0.17 times the time (0.16 to 0.19")) {
+		if a != nil && (!near(a.Gain.Ratio, (c.low+c.high)/16) || !near(a.Gain.Band[1], 1.08*c.high/8) || !strings.Contains(a.Reason, "An item of a batch of 8 takes 0.17 times the time (0.16 to 0.19")) {
 			t.Errorf("%+v", a)
 		}
 	}

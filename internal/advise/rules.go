@@ -91,7 +91,7 @@ func init() { Rules = table }
 var table = []Rule{
 	{
 		Code: "int8-static", Title: "Quantise weights and activations to int8",
-		When:     "Layers that multiply float32 by weights take 5 % of the time or more, and a short interleaved run of the int8 model is at least 5 % faster",
+		When:     "Layers that multiply float32 by weights take 5 % of the time or more, and a short interleaved run of the int8 model is at least 10 % faster",
 		Silent:   "the layers are so small that quantising their inputs and outputs costs what the kernels save; sparse kernels run",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only int8-static --try -o NAME-int8.EXT",
@@ -100,7 +100,7 @@ var table = []Rule{
 	},
 	{
 		Code: "int8-dynamic", Title: "Quantise matrix multiplications to int8, activations in each run",
-		When:     "ONNX MatMul and Gemm with float32 weights take 5 % of the time or more, and a short interleaved run of the changed model is at least 5 % faster",
+		When:     "ONNX MatMul and Gemm with float32 weights take 5 % of the time or more, and a short interleaved run of the changed model is at least 10 % faster",
 		Silent:   "the matrices are so small that finding the range of the input costs what the kernel saves",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only int8-dynamic --try -o NAME-dynamic.EXT",
@@ -142,7 +142,7 @@ var table = []Rule{
 	},
 	{
 		Code: "batch", Title: "Run several items in one inference",
-		When:     "The inputs and outputs have a batch dimension, and a short interleaved run takes at least 5 % less time for an item of a batch of 8",
+		When:     "The inputs and outputs have a batch dimension, and a short interleaved run takes at least 10 % less time for an item of a batch of 8",
 		Silent:   "the model has a fixed batch, arithmetic takes the time, or a batch of 8 takes more than 200 ms",
 		Quantity: item, Source: FromProbe, Where: OnHost,
 		Command: "opmeter sweep MODEL ON --batch 1,8",
@@ -184,7 +184,7 @@ var table = []Rule{
 	},
 	{
 		Code: "channels", Title: "Remove the outputs that hardly fill a tile",
-		When:     "Layers have a few outputs more than a multiple of what a tile of the kernels computes (8 for AVX2, 16 for AVX-512 and AMX), and a short interleaved run without them saves more than their part",
+		When:     "Layers have a few outputs more than a multiple of what a tile of the kernels computes (8 for AVX2, 16 for AVX-512 and AMX), and a short interleaved run without them saves more than their part, and 10 % at least",
 		Silent:   "more than an eighth of the outputs would go, other layers need them, the layer is a Conv of ONNX (its tiles lie along the pixels), or the tiles of the instruction set were not measured",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only channels --try -o NAME-trimmed.EXT",
@@ -193,7 +193,7 @@ var table = []Rule{
 	},
 	{
 		Code: "sparse", Title: "Prune layers with many zeros until kernels for sparse weights run",
-		When:     "Layers have 30 to 90 % zeros, kernels for dense weights compute them, and a short interleaved run with 90 % zeros is faster",
+		When:     "Layers have 30 to 90 % zeros, kernels for dense weights compute them, and a short interleaved run with 90 % zeros is at least 10 % faster",
 		Silent:   "kernels for sparse weights run already, or would not be faster",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only sparse --try -o NAME-sparse.EXT",
@@ -202,7 +202,7 @@ var table = []Rule{
 	},
 	{
 		Code: "float16", Title: "Store the model in float32 for this computer",
-		When:     "Layers with float16 operands take part of the time, and a short interleaved run of the model in float32 is faster",
+		When:     "Layers with float16 operands take part of the time, and a short interleaved run of the model in float32 is at least 10 % faster",
 		Silent:   "the kernels convert float16 at no cost, or reading the weights takes the time",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Command: "opmeter advise MODEL ON --only float16 --try -o NAME-float32.EXT",

@@ -71,7 +71,10 @@ func (t *Tried) Text(quantity string) string {
 	if t.Verdict == NotTried {
 		return "not measured: " + t.Error
 	}
-	s := fmt.Sprintf("%s %s, %s to %s", quantityNames[quantity], change(t.Ratio), show(quantity, t.Before), show(quantity, t.After))
+	s := quantityNames[quantity] + " " + change(t.Ratio)
+	if quantity != firstRun { // an inference that prepares makes its inputs, too: only the ratio compares
+		s += fmt.Sprintf(", %s to %s", show(quantity, t.Before), show(quantity, t.After))
+	}
 	if t.Processes > 0 {
 		s += fmt.Sprintf(" (95 %% CI %s to %s, %d pairs of blocks)", strings.TrimSuffix(change(t.Interval[1]), " %"), change(t.Interval[0]), t.Blocks)
 	}

@@ -106,7 +106,8 @@ the pessimistic end of the expected gain saves 2 % or more.
 
 "Band from" says where the limits of the expected gain come from:
 
-- a *probe* is a short interleaved run on this computer; it must save 5 %, for threads 10 %
+- a *probe* is a short interleaved run on this computer. Its interval must save 10 %. For later runs
+  the band is wider by 8 % on either side.
 - *profile* uses the intervals of the profile
 - *estimate* uses the bands of two estimates
 - *format* stands for exact sizes`)
