@@ -1,9 +1,10 @@
 package history
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"math"
 	"strings"
@@ -13,10 +14,10 @@ import (
 	"github.com/opmeter/opmeter/internal/report/text"
 )
 
+// pageHead is the page to the begin of its content, with TITLE in place of its title.
+//
 //go:embed page.html
-var pageText string
-
-var pageTemplate = template.Must(template.New("history").Parse(pageText))
+var pageHead string
 
 // Size of a chart in its own units; it is scaled to the width of the page.
 const (
@@ -32,7 +33,6 @@ type chart struct {
 	Changes, Marks                             []line
 	ChangeTexts, MarkTexts                     []string
 	Rows                                       []pageRow
-	Wide, Tall, Base                           int
 }
 
 type dot struct {
@@ -47,22 +47,77 @@ type line struct {
 
 type pageRow struct{ Time, Commit, Value, Machine, Settings, Version string }
 
+// markup is a page being written.
+type markup struct{ bytes.Buffer }
+
+// add appends a format with its arguments, texts escaped.
+func (m *markup) add(format string, args ...any) {
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = html.EscapeString(s)
+		}
+	}
+	fmt.Fprintf(m, format, args...)
+}
+
+// list appends texts as a list below a heading, nothing without texts.
+func (m *markup) list(head string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	m.add("<p>%s</p><ul>", head)
+	for _, t := range texts {
+		m.add("<li>%s</li>", t)
+	}
+	m.add("</ul>\n")
+}
+
 // page writes a page that needs nothing else: it works without a network.
 func (h *History) page(w io.Writer) error {
-	data := struct {
-		Dir    string
-		Order  string
-		Charts []chart
-		Notes  []string
-		Height int
-	}{Dir: text.Clean(h.Dir), Order: text.Clean(h.Order), Height: chartHeight}
+	title := "History of " + text.Clean(h.Dir)
+	m := &markup{}
+	m.WriteString(strings.ReplaceAll(pageHead, "TITLE", html.EscapeString(title)))
+	m.add("<h1>%s</h1>\n<p>Solid vertical lines: the level changes. Dashed lines: another machine, settings or version.\nOrder: %s.</p>", title, text.Clean(h.Order))
 	for i := range h.Series {
-		data.Charts = append(data.Charts, h.Series[i].chart())
+		c := h.Series[i].chart()
+		c.write(m)
 	}
 	for _, n := range h.Notes {
-		data.Notes = append(data.Notes, text.Clean(n))
+		m.add("<p>Note: %s</p>", text.Clean(n))
 	}
-	return pageTemplate.Execute(w, data)
+	m.add("\n</main>\n</body>\n</html>\n")
+	_, err := m.WriteTo(w)
+	return err
+}
+
+// write appends the section of a chart.
+func (c *chart) write(m *markup) {
+	m.add("\n<section>\n<h2>%s: %s</h2>\n", c.Name, c.Title)
+	m.add(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s"><line class="axis" x1="0" x2="%d" y1="%d" y2="%d"/>`, chartWidth, chartHeight, c.Label, chartWidth, chartHeight-1, chartHeight-1)
+	for _, l := range []struct {
+		class string
+		lines []line
+	}{{"mark", c.Marks}, {"change", c.Changes}} {
+		for _, x := range l.lines {
+			m.add(`<line class="%s" x1="%.1f" x2="%.1f" y1="0" y2="%d"><title>%s</title></line>`, l.class, x.X, x.X, chartHeight, x.Text)
+		}
+	}
+	m.add(`<polyline points="%s"/>`, c.Line)
+	for _, d := range c.Dots {
+		m.add(`<circle cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, d.X, d.Y, d.Text)
+	}
+	m.add("</svg>\n<p>%s to %s, %s to %s</p>\n", c.Low, c.High, c.First, c.Last)
+	m.list("Changes:", c.ChangeTexts)
+	m.list("Other machine, settings or version:", c.MarkTexts)
+	m.add(`<details><summary>Points</summary><div class="table" tabindex="0" role="region" aria-label="Points of %s"><table><thead><tr>`, c.Name)
+	for _, head := range []string{"time", "commit", "value", "machine", "settings", "version"} {
+		m.add(`<th scope="col">%s</th>`, head)
+	}
+	m.add("</tr></thead>\n<tbody>")
+	for _, r := range c.Rows {
+		m.add("<tr><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>", r.Time, r.Commit, r.Value, r.Machine, r.Settings, r.Version)
+	}
+	m.add("</tbody></table></div></details>\n</section>")
 }
 
 // chart places the points of a series.
@@ -72,7 +127,7 @@ func (s *Series) chart() chart {
 		low, high = min(low, s.Points[i].Value), max(high, s.Points[i].Value)
 	}
 	c := chart{
-		Title: s.title(), Name: s.Name, Wide: chartWidth, Tall: chartHeight, Base: chartHeight - 1,
+		Title: s.title(), Name: s.Name,
 		First: s.Points[0].Time.UTC().Format(time.DateOnly), Last: s.Points[len(s.Points)-1].Time.UTC().Format(time.DateOnly),
 		Low: gate.Amount(low, s.Unit), High: gate.Amount(high, s.Unit),
 	}

@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xuri/excelize/v2"
-
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/workbook"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 )
@@ -140,19 +139,13 @@ func readWorkbook(f *record.File, row func([]string) error) error {
 	if err != nil {
 		return err
 	}
-	w, err := excelize.OpenReader(bytes.NewReader(b), excelize.Options{UnzipSizeLimit: maxWorkbook, UnzipXMLSizeLimit: maxWorkbook})
+	w, err := workbook.NewReader(b, maxWorkbook)
 	if err != nil {
-		return fmt.Errorf("workbook: %w", err)
+		return err
 	}
-	defer func() { _ = w.Close() }() // it was only read
-	for _, sheet := range w.GetSheetList() {
-		rows, err := w.Rows(sheet)
-		if err != nil {
-			return fmt.Errorf("sheet %s: %w", sheet, err)
-		}
+	for _, sheet := range w.Sheets() {
 		first := true
-		for rows.Next() {
-			fields, err := rows.Columns(excelize.Options{RawCellValue: true})
+		for fields, err := range w.Rows(sheet) {
 			if err == nil && first {
 				if c := columnsOf(fields); !c.usable() {
 					break // another sheet may have them
@@ -163,11 +156,9 @@ func readWorkbook(f *record.File, row func([]string) error) error {
 				err = row(fields)
 			}
 			if err != nil {
-				_ = rows.Close()
-				return err
+				return fmt.Errorf("sheet %s: %w", sheet, err)
 			}
 		}
-		_ = rows.Close()
 		if !first {
 			return nil
 		}

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/xuri/excelize/v2"
-
+	"github.com/opmeter/opmeter/internal/base/workbook"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -272,8 +271,8 @@ func seconds(times []*float64) string {
 }
 
 // layers writes the sheet "Layers".
-func (b *book) layers(t *table) error {
-	s := b.sheet(layersSheet)
+func (b *book) layers(t *table) {
+	s := b.sheet()
 	shown := 0.0
 	for i, c := range t.cols {
 		w := float64(utf8.RuneCountInString(c.key) + 4) // room for the filter's button
@@ -287,24 +286,20 @@ func (b *book) layers(t *table) error {
 		if !c.text {
 			w = max(w, 12)
 		}
-		if s.err == nil {
-			s.err = s.w.SetColWidth(i+1, i+1, w)
-		}
+		s.Width(i, w)
 		if !c.empty {
 			shown += w
 		}
 		// A column in which nothing is known keeps its place, out of sight.
-		if c.empty && s.err == nil {
-			s.err = s.w.SetColVisible(i+1, i+1, false)
+		if c.empty {
+			s.Hide(i)
 		}
 	}
-	s.freeze(1, t.at["op"]+1)
+	s.Freeze(1, t.at["op"]+1)
 	// In print, every page has the layers' numbers and operators, and is large enough to read.
 	const pageWidth = 150 // characters
-	s.wide = int(math.Ceil(shown / pageWidth))
-	s.do(b.f.SetDefinedName(&excelize.DefinedName{
-		Name: "_xlnm.Print_Titles", Scope: layersSheet, RefersTo: fmt.Sprintf("%s!$A:$%s,%s!$1:$1", layersSheet, letter(t.at["op"]), layersSheet),
-	}))
+	s.Pages = max(1, int(math.Ceil(shown/pageWidth)))
+	s.Titles("$A:$"+workbook.ColumnName(t.at["op"]), "$1:$1")
 	head := make([]cell, len(t.cols))
 	for i, c := range t.cols {
 		head[i] = label(c.key, style{head: true, right: !c.text, indent: c.text})
@@ -330,9 +325,8 @@ func (b *book) layers(t *table) error {
 		}
 		s.add(0, line...)
 	}
-	if s.err == nil && t.n > 0 {
-		s.err = b.f.AutoFilter(layersSheet, at(0, 1)+":"+at(len(t.cols)-1, t.n+1), nil)
+	if t.n > 0 {
+		s.Filter(at(0, 1) + ":" + at(len(t.cols)-1, t.n+1))
 		s.bars(at(t.at["latency_s"], 2) + ":" + at(t.at["latency_s"], t.n+1))
 	}
-	return s.flush()
 }

@@ -3,7 +3,6 @@ package xlsx
 import (
 	"cmp"
 	"slices"
-	"strconv"
 )
 
 // work sums operations and times over the layers of an operator that have both:
@@ -38,8 +37,8 @@ func (t *table) rate(op int, ops, time string) cell {
 }
 
 // operators writes the sheet "By operator".
-func (b *book) operators(t *table) error {
-	s := b.sheet(operatorSheet)
+func (b *book) operators(t *table) {
+	s := b.sheet()
 	type group struct {
 		no     int // as in the column op_no
 		layers float64
@@ -112,7 +111,7 @@ func (b *book) operators(t *table) error {
 	}
 	ws[0] = 9
 	s.widths(ws...)
-	s.freeze(1, 2)
+	s.Freeze(1, 2)
 	s.add(22, cells...)
 	first, last := 2, len(gs)+1
 	running := 0.0
@@ -160,9 +159,6 @@ func (b *book) operators(t *table) error {
 		if timed {
 			s.bars(at(place["latency_s"], first) + ":" + at(place["latency_s"], last))
 		}
-		if s.err == nil {
-			s.err = b.f.AutoFilter(operatorSheet, "A1:"+letter(len(heads)-1)+strconv.Itoa(last), nil)
-		}
+		s.Filter("A1:" + at(len(heads)-1, last))
 	}
-	return s.flush()
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xuri/excelize/v2"
-
 	"github.com/opmeter/opmeter/internal/report/whatif"
 )
 
@@ -31,20 +29,19 @@ const (
 )
 
 // sparse writes the sheet "Sparse what-if".
-func (b *book) sparse(t *whatif.Table) error {
-	s := b.sheet(sparseSheet)
+func (b *book) sparse(t *whatif.Table) {
+	s := b.sheet()
 	s.widths(28, 20, 38, 20, 26, 16, 24, 18, 14, 14, 12, 10, 14, 14, 14, 14, 10, 10, 9, 9, 9, 9, 9, 9, 10)
 	for i, name := range more[1:] {
-		col := len(heads) + 1 + i + 1
-		if s.err == nil && !slices.ContainsFunc(t.Rows, func(r whatif.Row) bool {
+		if !slices.ContainsFunc(t.Rows, func(r whatif.Row) bool {
 			_, ok := r.Blocks[name]
 			return ok || i == 0 && r.ElementSparsity != nil
 		}) {
-			s.err = s.w.SetColVisible(col, col, false) // nothing is known
+			s.Hide(len(heads) + 1 + i) // nothing is known
 		}
 	}
 	const top = 7 // rows that stay in view: title, hints, totals
-	s.freeze(top, 0)
+	s.Freeze(top, 0)
 	s.add(26, label("What if weights were sparse?", style{title: true}))
 	s.add(0, label("Edit the yellow cells: the speed ratio of each weight shape (dense time over sparse time), and the sparsity aimed for of each operator; leave it empty to keep an operator as it is.", style{}))
 	s.add(0, label("All ratios are 1, so that nothing is gained, until you put in those of your kernels. Intel's Neural Engine profiler begins with 4, 4, 4 and 1, which nobody measured. An estimate by ratios promises nothing of a given engine.", style{faint: true}))
@@ -112,8 +109,8 @@ func (b *book) sparse(t *whatif.Table) error {
 	for i := range t.Rows {
 		s.add(0, sparseRow(t, &t.Rows[i], s.row+1, shapes+1, format)...)
 	}
-	if s.err == nil && len(t.Rows) > 0 {
-		s.err = b.f.AutoFilter(sparseSheet, at(0, ops)+":"+at(len(heads)+len(more)-1, last), nil)
+	if len(t.Rows) > 0 {
+		s.Filter(at(0, ops) + ":" + at(len(heads)+len(more)-1, last))
 		s.bars(at(colLatency, first) + ":" + at(colLatency, last))
 		s.bars(at(colAim, first) + ":" + at(colAim, last))
 	}
@@ -121,19 +118,11 @@ func (b *book) sparse(t *whatif.Table) error {
 		s.only(at(1, shapes+1)+":"+at(4, shapes+len(t.Shapes)), 0.001, 1e6, "A ratio is a number above zero: dense time over sparse time.")
 		s.only(at(colTarget, first)+":"+at(colTarget, last), 0, 1, "A sparsity between 0 and 100 %, or nothing. 90, 80 and 70 % have their own ratios, any other takes the ratio of other sparsities.")
 	}
-	return s.flush()
 }
 
 // only lets the cells of a range take numbers of an interval.
 func (s *sheet) only(ref string, low, high float64, why string) {
-	if s.err != nil {
-		return
-	}
-	v := excelize.NewDataValidation(true)
-	v.Sqref = ref
-	s.do(v.SetRange(low, high, excelize.DataValidationTypeDecimal, excelize.DataValidationOperatorBetween))
-	v.SetError(excelize.DataValidationErrorStyleStop, "Not a figure for this cell", why)
-	s.do(s.b.f.AddDataValidation(s.name, v))
+	s.Allow(ref, low, high, "Not a figure for this cell", why)
 }
 
 // sparseRow makes the cells of an operator that stands in row; the ratio table
@@ -194,10 +183,10 @@ func sparseRow(t *whatif.Table, r *whatif.Row, row, ratios int, format string) [
 
 // columns writes the sheet "Columns", which says what the columns of the others
 // are.
-func (b *book) columns(t *table) error {
-	s := b.sheet(columnsSheet)
+func (b *book) columns(t *table) {
+	s := b.sheet()
 	s.widths(18, 30, 110)
-	s.freeze(1, 0)
+	s.Freeze(1, 0)
 	h := style{head: true}
 	s.add(22, label("sheet", h), label("column", h), label("meaning", h))
 	say := func(sheet, key, meaning string) {
@@ -222,5 +211,4 @@ func (b *book) columns(t *table) error {
 	for _, x := range sparseMeaning {
 		say(sparseSheet, x[0], x[1])
 	}
-	return s.flush()
 }

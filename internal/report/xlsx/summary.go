@@ -7,15 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xuri/excelize/v2"
-
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // summary writes the sheet "Summary".
-func (b *book) summary(p *profile.Profile, t *table) error {
-	s := &summary{sheet: b.sheet(summarySheet), p: p, t: t, cells: map[string]string{}}
+func (b *book) summary(p *profile.Profile, t *table) {
+	s := &summary{b: b, sheet: b.sheet(), p: p, t: t, cells: map[string]string{}}
 	s.widths(34, 20, 12, 12, 80)
 	s.add(26, label("Profile of "+p.Model.Name, style{title: true}))
 	if len(p.Incomplete) > 0 {
@@ -30,12 +28,12 @@ func (b *book) summary(p *profile.Profile, t *table) error {
 	s.para("Figures", "Base units: seconds, joules, bytes, hertz, counts. Empty cells are unknown. The kind is the origin of a figure: counted from the model, measured, simulated, estimated, or imported from another tool. Formulas update when a cell is edited. The sheet Columns explains every column.")
 	s.para("Samples", s.samples())
 	s.para("Sums of layers", "Totals of a run come from its plain pass, times of layers from the instrumented one, so that their sum differs from the latency by what lies between operators and by the profiling overhead.")
-	return s.flush()
 }
 
 // summary is the sheet "Summary" with the places of the figures so far.
 type summary struct {
 	*sheet
+	b     *book
 	p     *profile.Profile
 	t     *table
 	cells map[string]string // place of a figure's value by its label
@@ -261,11 +259,7 @@ func (s *summary) figures() {
 			}
 		}
 		s.figure("sum of layers", &s.t.time, "SUM("+s.t.ref("latency_s")+")", sec, "s", kind, "shares of layers refer to this sum")
-		if s.err == nil {
-			_, row, err := excelize.CellNameToCoordinates(s.cells["sum of layers"])
-			s.do(err)
-			s.do(s.b.f.SetDefinedName(&excelize.DefinedName{Name: timeName, RefersTo: summarySheet + "!$B$" + strconv.Itoa(row)}))
-		}
+		s.b.Define(timeName, summarySheet+"!$B$"+strconv.Itoa(s.row))
 	}
 	s.metric("energy", t.Energy, "0.000E+00", "J")
 	s.metric("CPU cycles", t.CPUCycles, "#,##0", "cycles")

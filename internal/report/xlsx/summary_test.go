@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/workbook"
 	"github.com/opmeter/opmeter/internal/report/whatif"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -202,7 +203,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("merged: %v", merged)
 	}
 	for i, want := range []float64{34, 20, 12, 12, 80} {
-		if w, err := f.GetColWidth("Summary", letter(i)); err != nil || w != want {
+		if w, err := f.GetColWidth("Summary", workbook.ColumnName(i)); err != nil || w != want {
 			t.Errorf("column %d is %v wide, want %v (%v)", i, w, want, err)
 		}
 	}
@@ -377,8 +378,8 @@ func TestSparseSheet(t *testing.T) {
 	// Columns in which nothing is known are out of sight: R to Y are zeros by element and
 	// blocks.
 	for i, want := range []bool{true, false, false, true, false, false, true, false} {
-		if v, err := f.GetColVisible(sparseSheet, letter(17+i)); err != nil || v != want {
-			t.Errorf("column %s is shown: %v, want %v (%v)", letter(17+i), v, want, err)
+		if v, err := f.GetColVisible(sparseSheet, workbook.ColumnName(17+i)); err != nil || v != want {
+			t.Errorf("column %s is shown: %v, want %v (%v)", workbook.ColumnName(17+i), v, want, err)
 		}
 	}
 	for cell, right := range map[string]bool{"A13": false, "J13": false, "K13": true, "P13": true, "Q13": false, "R13": true, "A9": false, "B9": true, "E9": true} {
@@ -409,7 +410,7 @@ func TestSparseWithoutTimes(t *testing.T) {
 func TestSheetSize(t *testing.T) {
 	t.Parallel()
 	one := []Column{col("op", []string{"A"}), col("latency_s", []string{""})}
-	tab := &whatif.Table{Shapes: make([]whatif.Shape, 1), Rows: make([]whatif.Row, maxRows-100)}
+	tab := &whatif.Table{Shapes: make([]whatif.Shape, 1), Rows: make([]whatif.Row, workbook.MaxRows-100)}
 	if err := write(io.Discard, &profile.Profile{}, one, tab); err == nil || !strings.Contains(err.Error(), "do not fit") {
 		t.Errorf("a row too many: %v", err)
 	}

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/xuri/excelize/v2"
-
+	"github.com/opmeter/opmeter/internal/base/workbook"
 	"github.com/opmeter/opmeter/internal/report/text"
 )
 
@@ -20,30 +19,23 @@ type Table struct {
 }
 
 // WriteTables writes tables as a workbook of a sheet each. What is not known is an empty cell.
-func WriteTables(w io.Writer, title string, tables []Table) (err error) {
-	f := excelize.NewFile().SetZipWriter(newArchive)
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = cerr
+func WriteTables(w io.Writer, title string, tables []Table) error {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		if len(t.Rows) >= workbook.MaxRows {
+			return fmt.Errorf("%d rows of %q do not fit into the %d of a sheet: write a .csv", len(t.Rows), t.Name, workbook.MaxRows)
 		}
-	}()
-	b := &book{f: f, styles: map[style]int{}}
-	for _, t := range tables {
-		if len(t.Rows) >= maxRows {
-			return fmt.Errorf("%d rows of %q do not fit into the %d of a sheet: write a .csv", len(t.Rows), t.Name, maxRows)
-		}
-		if err := b.table(&t); err != nil {
-			return err
-		}
+		names[i] = t.Name
 	}
-	if err := f.SetDocProps(&excelize.DocProperties{Creator: "opmeter", LastModifiedBy: "opmeter", Title: text.Clean(title)}); err != nil {
-		return err
+	b := &book{workbook.NewWriter(w, names...)}
+	for i := range tables {
+		b.table(&tables[i])
 	}
-	return f.Write(w)
+	return b.Close(workbook.About{Creator: "opmeter", Title: text.Clean(title)})
 }
 
-func (b *book) table(t *Table) error {
-	s := b.sheet(t.Name)
+func (b *book) table(t *Table) {
+	s := b.sheet()
 	const narrow, wide = 10, 40
 	widths := make([]float64, len(t.Heads))
 	heads := make([]cell, len(t.Heads))
@@ -57,7 +49,7 @@ func (b *book) table(t *Table) error {
 		heads[i] = label(h, style{head: true})
 	}
 	s.widths(widths...)
-	s.freeze(1, 0)
+	s.Freeze(1, 0)
 	s.add(0, heads...)
 	for _, r := range t.Rows {
 		cells := make([]cell, len(r))
@@ -66,5 +58,4 @@ func (b *book) table(t *Table) error {
 		}
 		s.add(0, cells...)
 	}
-	return s.flush()
 }

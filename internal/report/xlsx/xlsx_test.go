@@ -8,6 +8,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
+	"github.com/opmeter/opmeter/internal/base/workbook"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -38,7 +39,7 @@ func TestColumnsOf(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
-	many := make([]string, maxRows)
+	many := make([]string, workbook.MaxRows)
 	if err := Write(io.Discard, &profile.Profile{}, []Column{col("op", many), col("latency_s", many)}); err == nil || !strings.Contains(err.Error(), "do not fit") {
 		t.Errorf("more layers than rows: %v", err)
 	}
@@ -103,7 +104,7 @@ func TestUnknown(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for col, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 51: "AZ", 52: "BA", 701: "ZZ", 702: "AAA"} {
-		if got := letter(col); got != want {
+		if got := workbook.ColumnName(col); got != want {
 			t.Errorf("column %d is %s, want %s", col, got, want)
 		}
 	}

@@ -292,7 +292,7 @@ func (p *perfAI) summarySheet(layers []*modelLayer) *table {
 	p.detailSpec(t, int(conv), vector, int(conv/4))
 	if c != command.BM1690 {
 		t.set(8, 1, "Performance", nil, "Algorithm", nil, nil, "uArch", nil, nil, "Simulation")
-		t.merges = [][2]string{{"C8", "E8"}, {"F8", "H8"}, {"I8", "L8"}}
+		t.merges = []string{"C8:E8", "F8:H8", "I8:L8"}
 	}
 	t.set(9, 1, p.label("Summary"), "Function", "Algorithm OPs", "Algorithm OPs Ratio", "Weight Size(B)(不准确)", "uArch OPs", "uArch URate",
 		"uArch GOPs Ratio", "ASIC Cycles", "ASIC Time(us)", "Time Ratio", "ASIC FPS", "Operations")

@@ -1,26 +1,21 @@
 package compat
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/xuri/excelize/v2"
-
+	"github.com/opmeter/opmeter/internal/base/workbook"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
 // workbook returns PerfAI_output.xlsx: the sheets of the newer converter with figures, headings
 // and marks, without its explanations of columns.
 func (p *perfAI) workbook() ([]byte, error) {
-	f := excelize.NewFile()
-	defer func() { _ = f.Close() }() // it has no file on disk
-	var err error
-	add := func(name string, t *table) {
-		if err == nil {
-			err = t.write(f, name)
-		}
-	}
+	var names []string
+	var tables []*table
+	add := func(name string, t *table) { names, tables = append(names, name), append(tables, t) }
 	if len(p.in.Places) > 0 {
 		layers := p.modelLayers()
 		add("Summary", p.summarySheet(layers))
@@ -39,23 +34,19 @@ func (p *perfAI) workbook() ([]byte, error) {
 			add("SDMA_"+n, p.copySheet(c.sdma))
 		}
 	}
-	if err == nil {
-		err = f.DeleteSheet("Sheet1")
+	var out bytes.Buffer
+	b := workbook.NewWriter(&out, names...)
+	for _, t := range tables {
+		t.write(b.Sheet())
 	}
-	if err != nil {
-		return nil, err
-	}
-	out, err := f.WriteToBuffer()
-	if err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	err := b.Close(workbook.About{})
+	return out.Bytes(), err
 }
 
 // table contains the cells of a sheet by rows. nil cells are empty.
 type table struct {
 	rows   [][]any
-	merges [][2]string
+	merges []string
 }
 
 // set writes values into a row (from 1), beginning at a column (from 1).
@@ -71,29 +62,22 @@ func (t *table) set(row, column int, values ...any) {
 	t.rows[row-1] = r
 }
 
-// write adds the table to a workbook as a sheet. It drops rows beyond the format's limit.
-func (t *table) write(f *excelize.File, name string) error {
-	if _, err := f.NewSheet(name); err != nil {
-		return err
-	}
-	s, err := f.NewStreamWriter(name)
-	if err != nil {
-		return err
-	}
-	for i, r := range t.rows[:min(len(t.rows), excelize.TotalRows)] {
+// write fills a sheet. It drops rows beyond the format's limit.
+func (t *table) write(s *workbook.Sheet) {
+	var cells []workbook.Cell
+	for i, r := range t.rows[:min(len(t.rows), workbook.MaxRows)] {
 		if len(r) == 0 {
 			continue
 		}
-		if err := s.SetRow("A"+strconv.Itoa(i+1), r); err != nil {
-			return err
+		cells = cells[:0]
+		for _, v := range r {
+			cells = append(cells, workbook.Cell{Value: v})
 		}
+		s.Row(i+1, 0, cells)
 	}
 	for _, m := range t.merges {
-		if err := s.MergeCell(m[0], m[1]); err != nil {
-			return err
-		}
+		s.Merge(m)
 	}
-	return s.Flush()
 }
 
 // cell converts a text to a number if it is one. Empty texts make empty cells.
@@ -257,7 +241,7 @@ func (p *perfAI) engineSheet() *table {
 	cores, all := p.summary()
 	total := p.total(false)
 	mhz := p.in.DMAMHz
-	t := &table{merges: [][2]string{{"A1", "B1"}}}
+	t := &table{merges: []string{"A1:B1"}}
 	t.set(1, 1, "Platform: "+p.in.Chip.Report)
 	for column, name := range map[int]string{8: "TIU", 14: "GDMA", 19: "SDMA", 24: "CDMA"} {
 		t.set(4, column, name)
