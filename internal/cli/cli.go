@@ -55,6 +55,10 @@ func (k *keeper) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// progressVariable is the environment variable that shows the line of progress on a pipe, too: for
+// programs that start opmeter and draw it themselves, such as the Python package.
+const progressVariable = "OPMETER_PROGRESS"
+
 func newApp(in io.Reader, out, errw io.Writer) *app {
 	a := &app{in: in, out: &keeper{Writer: out}, err: errw}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(f.Fd()) {
@@ -67,7 +71,7 @@ func newApp(in io.Reader, out, errw io.Writer) *app {
 		a.width = n // also where the output is a pipe or a file
 	}
 	if f, ok := errw.(*os.File); ok {
-		a.tty = term.IsTerminal(f.Fd())
+		a.tty = term.IsTerminal(f.Fd()) || os.Getenv(progressVariable) != ""
 	}
 	return a
 }

@@ -42,6 +42,35 @@ func Reference(w io.Writer) error {
 	return err
 }
 
+// Flag is a flag of a command, for programs that make command lines.
+type Flag struct {
+	Name  string // without dashes
+	Takes string // placeholder of the value, such as NAME=FILE; "" for a switch
+	Many  bool   // may be given several times
+}
+
+// Flags returns the flags of a command, such as "compress perf", in alphabetical order.
+func Flags(command string) ([]Flag, error) {
+	root := newRoot(&app{out: io.Discard, err: io.Discard})
+	c, rest, err := root.Find(strings.Fields(command))
+	if err != nil || len(rest) > 0 {
+		return nil, fmt.Errorf("%q is not a command", command)
+	}
+	var list []Flag
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		takes, _ := flagText(f)
+		if f.Value.Type() == "bool" {
+			takes = ""
+		}
+		name, many := strings.CutSuffix(takes, "…")
+		list = append(list, Flag{f.Name, name, many && f.Value.Type() == "stringArray"})
+	})
+	return list, nil
+}
+
 // available lists the commands below one.
 func available(c *cobra.Command) (list []*cobra.Command) {
 	for _, s := range c.Commands() {
