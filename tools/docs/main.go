@@ -40,6 +40,7 @@ var files = []file{
 	{"docs/reference/target-list.md", targetsPage},
 	{"docs/reference/operators.md", operatorsPage},
 	{"web/src/glossary.ts", glossaryScript},
+	{"python/opmeter/_flags.py", pythonFlags},
 }
 
 func main() {

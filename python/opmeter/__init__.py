@@ -1,0 +1,66 @@
+"""Profile neural-network models, operator by operator.
+
+    import opmeter
+
+    p = opmeter.profile("model.onnx", threads=2)
+    print(p.latency, p.interval)
+    p.layers.to_pandas()
+
+The program opmeter does the work; this package runs it and reads its results.
+"""
+
+from ._errors import (
+    InputError,
+    Interrupted,
+    MissingProgramError,
+    OpmeterError,
+    OpmeterWarning,
+    SourceError,
+    UndecidedError,
+    UsageError,
+    VerdictError,
+)
+from ._functions import compress, device, estimate, import_record, profile, summary
+from ._profile import (
+    Comparison,
+    Interval,
+    Layer,
+    Layers,
+    Memory,
+    Profile,
+    Quality,
+    Study,
+    compare,
+    load,
+)
+from ._program import find_program, version
+
+__all__ = [
+    "Comparison",
+    "InputError",
+    "Interrupted",
+    "Interval",
+    "Layer",
+    "Layers",
+    "Memory",
+    "MissingProgramError",
+    "OpmeterError",
+    "OpmeterWarning",
+    "Profile",
+    "Quality",
+    "SourceError",
+    "Study",
+    "UndecidedError",
+    "UsageError",
+    "VerdictError",
+    "compare",
+    "compress",
+    "device",
+    "estimate",
+    "find_program",
+    "import_record",
+    "load",
+    "profile",
+    "summary",
+    "version",
+]

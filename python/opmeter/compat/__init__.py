@@ -1,0 +1,1 @@
+"""Interfaces of other profilers, so that scripts change their import line only."""
