@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -102,12 +103,12 @@ func tarball(folder string, files []entry, when time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// zipped is tarball for systems that have no tar.
+// zipped is tarball for systems that have no tar. Without a folder, files are at the top.
 func zipped(folder string, files []entry, when time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for _, f := range files {
-		h := &zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: when}
+		h := &zip.FileHeader{Name: path.Join(folder, f.name), Method: zip.Deflate, Modified: when}
 		h.SetMode(os.FileMode(mode(f)))
 		w, err := z.CreateHeader(h)
 		if err != nil {

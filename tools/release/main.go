@@ -1,7 +1,7 @@
 // Command release makes the files of a release: an archive for each system with the
-// programs, their manual and its completions, a container file, and checksums of all. The
-// same commit gives the same bytes on every machine with the same Go. docs/howto/release.md
-// explains it.
+// programs, their manual and its completions, a container file, packages for pip and npm, and
+// checksums of all. The same commit gives the same bytes on every machine with the same Go.
+// docs/howto/release.md explains it.
 //
 //	go run ./tools/release -o dist
 package main
@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,20 +37,30 @@ var packers = []struct {
 	pack func(*release) ([]entry, error)
 }{
 	{"archives", archives},
+	{"wheels", wheels},
+	{"npm", npm},
 }
 
 func main() {
 	out := flag.String("o", "dist", "folder for the files, made if absent")
 	version := flag.String("version", "", "version in the names (default: what git describe says)")
 	only := flag.String("systems", strings.Join(systems, ","), "systems to build for")
+	kinds := map[string]*bool{}
+	for _, p := range packers {
+		kinds[p.name] = flag.Bool(p.name, false, "make "+p.name+"; without such a flag all kinds are made")
+	}
 	flag.Parse()
-	if err := run(*out, *version, strings.Split(*only, ",")); err != nil {
+	wanted := func(name string) bool { return *kinds[name] }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(kinds)), wanted) {
+		wanted = func(string) bool { return true }
+	}
+	if err := run(*out, *version, strings.Split(*only, ","), wanted); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, version string, list []string) error {
+func run(out, version string, list []string, wanted func(kind string) bool) error {
 	when, err := commitTime()
 	if err != nil {
 		return err
@@ -64,6 +75,9 @@ func run(out, version string, list []string) error {
 		return err
 	}
 	for _, p := range packers {
+		if !wanted(p.name) {
+			continue
+		}
 		files, err := p.pack(r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
