@@ -71,6 +71,22 @@ func Flags(command string) ([]Flag, error) {
 	return list, nil
 }
 
+// Parse reports what is wrong with the command, the flags or the number of arguments of a command
+// line, without running it. Documents are checked with it.
+func Parse(args []string) error {
+	root := newRoot(&app{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	c, rest, err := root.Find(implied(root, args))
+	if err != nil {
+		return err
+	}
+	if err := c.ParseFlags(rest); err != nil {
+		return badFlag(c, err)
+	}
+	return c.ValidateArgs(c.Flags().Args())
+}
+
 // available lists the commands below one.
 func available(c *cobra.Command) (list []*cobra.Command) {
 	for _, s := range c.Commands() {

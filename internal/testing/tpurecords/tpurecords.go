@@ -1,6 +1,6 @@
 // Package tpurecords makes profile directories of Sophgo's tensor processors whose
 // truth is known: a program of layers, simulated on two engines that wait for one
-// another, written as the runtime and the compiler write it. Only tests and benchmarks
+// another, written as the runtime and the compiler write it. Only tests, benchmarks and examples
 // import it.
 package tpurecords
 
