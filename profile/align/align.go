@@ -40,6 +40,8 @@ type Pair struct {
 	// Certain says that nothing speaks for another pair: the model's own nodes are the same, or
 	// the layers and their neighbours on both sides agree in operator and structure.
 	Certain bool
+	// Region says that nothing but their place between the same layers makes them a pair.
+	Region bool
 }
 
 // Layers pairs the layers of two profiles. Every layer is in one pair. Pairs come in the order of

@@ -73,7 +73,7 @@ var classes = func() map[string]string {
 
 var roles = map[string]role{
 	"relu": satellite, "sigmoid": satellite, "leakyrelu": satellite, "gelu": satellite, "hardswish": satellite, "silu": satellite, "prelu": satellite, "tanh": satellite,
-	"elu": satellite, "selu": satellite, "hardsigmoid": satellite, "erf": satellite, "batchnorm": satellite, "pad": satellite,
+	"elu": satellite, "selu": satellite, "hardsigmoid": satellite, "erf": satellite, "batchnorm": satellite, "pad": satellite, "spacetobatchnd": satellite, "batchtospacend": satellite,
 	"quantize": conversion, "cast": conversion, "identity": conversion,
 	"reshape": layout, "transpose": layout,
 }
@@ -84,6 +84,14 @@ var arithmetic = map[string]bool{"add": true, "sub": true, "mul": true, "div": t
 
 // commutative operators compute the same in any order of their operands.
 var commutative = map[string]bool{"add": true, "mul": true}
+
+// Class returns the name of all operators that compute the same, in any format: "conv" for Conv,
+// QLinearConv and CONV_2D.
+func Class(op string) string { return classOf(op) }
+
+// Heavy reports whether an operator holds most weights or work of models: convolutions, matrix
+// multiplications, recurrent layers, attention, normalisation.
+func Heavy(op string) bool { return heavy[classOf(op)] }
 
 // classOf returns the class of an operator.
 func classOf(op string) string {

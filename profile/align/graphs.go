@@ -110,7 +110,7 @@ func (j *joiner) take(x *aligner) {
 			j.join(a(r[0][0]), a(i), found{})
 		}
 		for _, i := range r[1] {
-			j.join(a(r[0][0]), b(i), found{how: ByStructure, guessed: true})
+			j.join(a(r[0][0]), b(i), found{how: ByStructure, guessed: true, region: true})
 		}
 	}
 }

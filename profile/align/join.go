@@ -21,6 +21,7 @@ type found struct {
 	guessed bool // nothing says that it is certain
 	// exchanged says that the operands come from other layers' partners.
 	exchanged bool
+	region    bool // see [Pair.Region]
 }
 
 // joiner gathers layers of both profiles in groups; those of b come after those of a.
@@ -54,7 +55,7 @@ func (j *joiner) root(i int) int {
 func (j *joiner) join(x, y int, f found) {
 	x, y = j.root(x), j.root(y)
 	for _, r := range []int{x, y} {
-		f = found{weaker(j.found[r].how, f.how), f.guessed || j.found[r].guessed, f.exchanged || j.found[r].exchanged}
+		f = found{weaker(j.found[r].how, f.how), f.guessed || j.found[r].guessed, f.exchanged || j.found[r].exchanged, f.region || j.found[r].region}
 	}
 	if x > y {
 		x, y = y, x
@@ -248,7 +249,7 @@ func (j *joiner) pairs() []Pair {
 		if !ok {
 			k = len(out)
 			at[r] = k
-			out = append(out, Pair{Confidence: j.found[r].how, Certain: !j.found[r].guessed})
+			out = append(out, Pair{Confidence: j.found[r].how, Certain: !j.found[r].guessed, Region: j.found[r].region})
 		}
 		if i < len(j.a.Layers) {
 			out[k].A = append(out[k].A, int64(i))
@@ -263,7 +264,7 @@ func (j *joiner) pairs() []Pair {
 			p.Kind = Replaced
 		}
 		if len(p.A) == 0 || len(p.B) == 0 {
-			p.Confidence, p.Certain = profile.Unknown, false
+			p.Confidence, p.Certain, p.Region = profile.Unknown, false, false
 		}
 	}
 	return out

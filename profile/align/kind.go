@@ -2,6 +2,7 @@ package align
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opmeter/opmeter/profile"
@@ -41,6 +42,10 @@ func (j *joiner) kind(p *Pair) Kind {
 // one says how two lists of as many layers differ.
 func (j *joiner) one(as, bs profile.Layers) Kind {
 	kind := Same
+	if !slices.EqualFunc(as, bs, func(a, b *profile.Layer) bool { return classOf(a.Op) == classOf(b.Op) }) && heavy[classOf(leading(as).Op)] {
+		// Each computes along what is an operator of the other, such as padding and activation.
+		as, bs = profile.Layers{leading(as)}, profile.Layers{leading(bs)}
+	}
 	for k := range as {
 		a, b := as[k], bs[k]
 		switch {
@@ -48,6 +53,8 @@ func (j *joiner) one(as, bs profile.Layers) Kind {
 			return Quantised
 		case pruned(a, b):
 			return Pruned
+		case !j.recorded && classOf(a.Op) == classOf(b.Op) && windowOf(a) != windowOf(b):
+			return Replaced
 		case !j.sameShapes(a, b):
 			kind = Resized
 		case kind == Same && !j.sameOptions(a, b):
@@ -154,12 +161,21 @@ func (ts types) weights(l *profile.Layer) string {
 func (j *joiner) otherType(a, b *profile.Layer) bool {
 	for _, f := range []func(types, *profile.Layer) string{types.multiplied, types.operand, types.weights} {
 		x, y := f(j.types[0], a), f(j.types[1], b)
-		if x != y && x != "" && y != "" && !(integer(x) && integer(y) && strings.TrimPrefix(x, "u") == strings.TrimPrefix(y, "u")) {
-			return true // uint8 and int8 differ by a zero point
+		if x != y && x != "" && y != "" && !interchangeable(x, y) {
+			return true
 		}
 	}
 	return false
 }
+
+// interchangeable reports whether two types are no other precision: int8 and uint8 differ by a zero
+// point, and formats have other integers for sizes and positions.
+func interchangeable(x, y string) bool {
+	x, y = strings.TrimPrefix(x, "u"), strings.TrimPrefix(y, "u")
+	return integer(x) && integer(y) && (x == y || wide[x] && wide[y])
+}
+
+var wide = map[string]bool{"int32": true, "int64": true}
 
 // recorded reports whether another tool wrote a profile: it leaves out options and operands.
 func recorded(p *profile.Profile) bool { return p.Target.Kind == profile.TargetImport }
@@ -244,5 +260,48 @@ func (j *joiner) sameOptions(a, b *profile.Layer) bool {
 	if lite(a) != lite(b) || a.Op != b.Op || a.Domain != b.Domain {
 		return windowOf(a) == windowOf(b) && classOf(a.Op) == classOf(b.Op)
 	}
-	return slices.Equal(a.Options, b.Options)
+	return statedIn(a, b) && statedIn(b, a)
+}
+
+// statedIn reports whether the options of a layer have the same values in another one of the same
+// operator. What a file leaves out has its default.
+func statedIn(a, b *profile.Layer) bool {
+	return !slices.ContainsFunc(a.Options, func(o profile.Option) bool {
+		v := b.Option(o.Key)
+		if v == "" {
+			v = defaultOf(b, o.Key)
+		}
+		return axisOf(a, o.Key, o.Value) != axisOf(b, o.Key, v)
+	})
+}
+
+// defaults are the defaults of options, by operator where these differ. Those of other options are
+// never in a profile.
+var defaults = map[string]string{
+	"epsilon": "1e-05", "mode": "", "Pad mode": "constant", "Resize mode": "nearest", "Upsample mode": "nearest", "DepthToSpace mode": "dcr",
+	"axis": "0", "Softmax axis": "-1", "LogSoftmax axis": "-1", "Hardmax axis": "-1", "LayerNormalization axis": "-1", "Flatten axis": "1",
+	"DequantizeLinear axis": "1", "QuantizeLinear axis": "1",
+}
+
+// defaultOf is the value of an option that a file leaves out, "" if unknown.
+func defaultOf(l *profile.Layer, key string) string {
+	switch {
+	case key == "axis" && strings.HasSuffix(l.Op, "max") && l.Op != "ArgMax" && l.Version != nil && *l.Version < 13:
+		return "1" // the axes behind it are one
+	case key == "kernel": // that of the weights
+		return strings.Join(kernelOf(l, nil), "x")
+	}
+	if v, ok := defaults[l.Op+" "+key]; ok {
+		return v
+	}
+	return defaults[key]
+}
+
+// axisOf is the value of an option, that of an axis counted from the first one.
+func axisOf(l *profile.Layer, key, value string) string {
+	n, err := strconv.Atoi(value)
+	if key != "axis" || err != nil || n >= 0 || len(l.Outputs) == 0 || l.Outputs[0].Shape == nil {
+		return value
+	}
+	return strconv.Itoa(n + len(l.Outputs[0].Shape))
 }

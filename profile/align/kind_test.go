@@ -75,6 +75,12 @@ func plain(g *maker) {
 	g.add("Softmax", "e", []string{x}, image)
 }
 
+// clip adds a convolution and a limit.
+func (g *maker) clip(limit string) {
+	g.add("Clip", "b", []string{g.conv("a", "in", 8, 3)}, image)
+	g.last().Options = []profile.Option{{Key: "min", Value: "0"}, {Key: "max", Value: limit}}
+}
+
 // lite makes the operators those of TFLite.
 func literal(p *profile.Profile, act string) *profile.Profile {
 	for i := range p.Layers {
@@ -205,14 +211,14 @@ func TestKinds(t *testing.T) {
 				x = g.conv("d", x, 8, 1)
 				g.add("Softmax", "e", []string{x}, image)
 			}),
-			"Conv | Conv: same ?\nRelu | Relu: same ?\n| Conv: inserted\nMaxPool | MaxPool: same ?\nConv | Conv: same ?\nSoftmax | Softmax: same",
+			"Conv | Conv: same\nRelu | Relu: same\n| Conv: inserted\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: same",
 		},
 		{
 			"replaced", built("", plain), built("", func(g *maker) {
 				plain(g)
 				g.p.Layers[2].Op = "LpNormalization"
 			}),
-			"Conv | Conv: same ?\nRelu | Relu: same ?\nMaxPool | LpNormalization: replaced ?\nConv | Conv: same ?\nSoftmax | Softmax: same ?",
+			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | LpNormalization: replaced ?\nConv | Conv: same\nSoftmax | Softmax: same",
 		},
 		{
 			"other options", built("", plain), built("", func(g *maker) {
@@ -220,6 +226,51 @@ func TestKinds(t *testing.T) {
 				g.p.Layers[4].Options = []profile.Option{{Key: "axis", Value: "2"}}
 			}),
 			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: replaced",
+		},
+		{
+			"another kernel at one place", built("", plain), built("", func(g *maker) {
+				x := g.conv("a", "in", 8, 3)
+				x = g.add("Relu", "b", []string{x}, image)
+				x = g.add("MaxPool", "c", []string{x}, image)
+				x = g.conv("d", x, 8, 5)
+				g.add("Softmax", "e", []string{x}, image)
+			}),
+			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: replaced ?\nSoftmax | Softmax: same",
+		},
+		{
+			"a default that one file states", built("", plain), built("", func(g *maker) {
+				plain(g)
+				g.p.Layers[4].Options = []profile.Option{{Key: "axis", Value: "3"}}
+			}),
+			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: same",
+		},
+		{
+			"other bounds", built("", func(g *maker) { g.clip("6") }), built("", func(g *maker) { g.clip("3") }),
+			"Conv | Conv: same\nClip | Clip: replaced",
+		},
+		{
+			"ONNX against TFLite", built("", func(g *maker) {
+				x := g.conv("stem", "in", 8, 3)
+				for k := range 3 {
+					x = g.add("Relu", fmt.Sprint("r", k), []string{g.conv(fmt.Sprint("c", k), x, 8, 3)}, image)
+				}
+				y := g.conv("boxes", x, 8, 1)
+				for _, op := range []string{"Sub", "Mul", "Exp"} {
+					y = g.add(op, "decode"+op, []string{y}, image, []int64{1})
+				}
+				g.add("Concat", "out", []string{y, y}, image)
+				g.add("Softmax", "s", []string{g.conv("scores", x, 8, 1)}, image)
+			}), literal(built("", func(g *maker) {
+				x := g.conv("stem2", "in", 8, 3)
+				for k := range 3 {
+					x = g.conv(fmt.Sprint("d", k), g.add("PAD", fmt.Sprint("p", k), []string{x}, image, []int64{4, 2}), 8, 3)
+				}
+				g.add("SOFTMAX", "s2", []string{g.conv("scores2", x, 8, 1)}, image)
+				y := g.conv("boxes2", x, 8, 1)
+				g.add("CONCATENATION", "out2", []string{y, y}, image)
+			}), "relu"),
+			"Conv | CONV_2D: same\nConv Relu | PAD CONV_2D: same\nConv Relu | PAD CONV_2D: same\nConv Relu | PAD CONV_2D: same ?\nConv Sub Mul | CONV_2D: fused ?\n" +
+				"Exp | : removed\nConcat | CONCATENATION: same\nConv | CONV_2D: same ?\nSoftmax | SOFTMAX: same",
 		},
 		{
 			"operands exchanged", built("", func(g *maker) {
@@ -242,7 +293,7 @@ func TestKinds(t *testing.T) {
 			}), built("", func(g *maker) {
 				g.linear("z", g.add("LayerNormalization", "n", []string{g.linear("a", "in")}, vector, []int64{16}, []int64{16}))
 			}),
-			"MatMul | MatMul: same ?\nAdd | Add: same ?\nReduceMean Sub Mul ReduceMean Sqrt Div | LayerNormalization: fused ?\nMatMul | MatMul: same ?\nAdd | Add: same ?",
+			"MatMul | MatMul: same\nAdd | Add: same\nReduceMean Sub Mul ReduceMean Sqrt Div | LayerNormalization: fused ?\nMatMul | MatMul: same\nAdd | Add: same",
 		},
 		{
 			"no tensors: names", built("", func(g *maker) {

@@ -514,36 +514,13 @@ func (x *aligner) followers() {
 	x.inTurn(mine[-1], theirs[-1])
 }
 
-// inTurn pairs nodes of equal classes, keeping their order.
+// inTurn pairs nodes of equal classes, keeping their order. Formats have other operators about
+// shapes, so that those of equal size come first there.
 func (x *aligner) inTurn(as, bs []int) {
-	next := map[string][]int{}
-	at := map[int]int{}
-	for k, j := range bs {
-		at[j] = k
-		if x.b.partner[j] < 0 {
-			next[x.b.nodes[j].class] = append(next[x.b.nodes[j].class], j)
-		}
+	if x.a.lite() != x.b.lite() {
+		x.ordered(as, bs, func(n *node) string { return n.class + n.shape.extent })
 	}
-	from := 0
-	for _, i := range as {
-		class := x.a.nodes[i].class
-		if j := x.a.partner[i]; j >= 0 {
-			if k, ok := at[j]; ok {
-				from = max(from, k+1)
-			}
-			continue
-		}
-		for len(next[class]) > 0 && at[next[class][0]] < from {
-			next[class] = next[class][1:]
-		}
-		if len(next[class]) == 0 {
-			continue
-		}
-		j := next[class][0]
-		next[class] = next[class][1:]
-		x.pair(i, j, following)
-		from = at[j] + 1
-	}
+	x.ordered(as, bs, func(n *node) string { return n.class })
 	// What is left may stand in another order: operands of one consumer, for one.
 	left := map[string][]int{}
 	for _, j := range bs {
@@ -557,6 +534,39 @@ func (x *aligner) inTurn(as, bs []int) {
 			x.pair(i, left[class][0], following)
 			left[class] = left[class][1:]
 		}
+	}
+}
+
+// ordered pairs nodes with equal keys behind the partners of those before them.
+func (x *aligner) ordered(as, bs []int, key func(n *node) string) {
+	next := map[string][]int{}
+	at := map[int]int{}
+	for k, j := range bs {
+		at[j] = k
+		if x.b.partner[j] < 0 {
+			n := key(&x.b.nodes[j])
+			next[n] = append(next[n], j)
+		}
+	}
+	from := 0
+	for _, i := range as {
+		n := key(&x.a.nodes[i])
+		if j := x.a.partner[i]; j >= 0 {
+			if k, ok := at[j]; ok {
+				from = max(from, k+1)
+			}
+			continue
+		}
+		for len(next[n]) > 0 && at[next[n][0]] < from {
+			next[n] = next[n][1:]
+		}
+		if len(next[n]) == 0 {
+			continue
+		}
+		j := next[n][0]
+		next[n] = next[n][1:]
+		x.pair(i, j, following)
+		from = at[j] + 1
 	}
 }
 
@@ -579,6 +589,7 @@ func (n *node) owned() owned { return owned{n.owner, n.class, n.role} }
 
 // certain reports whether nothing speaks for another partner.
 func (x *aligner) certain(unique [2]map[uint64]int, counts [2]map[owned]int) func(i int) bool {
+	with := [2]map[int][]string{x.a.satellites(), x.b.satellites()}
 	var of func(i int) bool
 	of = func(i int) bool {
 		j := x.a.partner[i]
@@ -597,6 +608,9 @@ func (x *aligner) certain(unique [2]map[uint64]int, counts [2]map[owned]int) fun
 		}
 		if p.role != core || q.role != core {
 			return false
+		}
+		if x.a.how[i] != similar && x.oneSide(i, j) && !x.otherwise(i, j) && slices.Equal(with[0][i], with[1][j]) {
+			return true
 		}
 		here, there := x.local[0][i], x.local[1][j]
 		return here == there && unique[0][here] == 1 && unique[1][there] == 1 && x.surrounded(i, j) && !x.otherwise(i, j)
@@ -638,6 +652,25 @@ func (x *aligner) otherwise(i, j int) bool {
 		return ok && k != partner
 	}
 	return differs(b.at[0], a.h.up[i], j) || differs(b.at[1], a.h.down[i], j) || differs(a.at[0], b.h.up[j], i) || differs(a.at[1], b.h.down[j], i)
+}
+
+// satellites lists the classes of the satellites of each core node, in order.
+func (g *network) satellites() map[int][]string {
+	out := map[int][]string{}
+	for _, i := range g.order {
+		if n := &g.nodes[i]; n.role == satellite && n.owner >= 0 {
+			out[n.owner] = append(out[n.owner], n.class)
+		}
+	}
+	return out
+}
+
+// oneSide reports whether two nodes are the only ones with their hash of all before them, or of all
+// after them.
+func (x *aligner) oneSide(i, j int) bool {
+	a, b := x.sides[0], x.sides[1]
+	only := func(k int, h, with uint64) bool { return h == with && a.at[k][h] == i && b.at[k][h] == j }
+	return only(0, a.h.up[i], b.h.up[j]) || only(1, a.h.down[i], b.h.down[j])
 }
 
 // counts counts the core nodes by the hash of what is around them.

@@ -62,6 +62,9 @@ func newNetwork(p *profile.Profile, layers []int64) *network {
 	return g
 }
 
+// lite reports whether the operators are those of TFLite.
+func (g *network) lite() bool { return len(g.nodes) > 0 && lite(&g.p.Layers[g.nodes[0].layer]) }
+
 // made is a result of a node.
 type made struct{ node, output int }
 
@@ -126,20 +129,32 @@ func newNode(l *profile.Layer, at int64) node {
 	return node{layer: at, class: class, role: roles[class], names: namesOf(l), principal: -1, owner: -1, shape: describe(l)}
 }
 
+// sizes counts the operators before and at a node, with those on several paths on each of them.
+// Exporters agree in the heavy ones, such as convolutions.
+type sizes struct{ heavy, core int }
+
+const maxSize = 1 << 40
+
+func (s *sizes) add(t sizes) {
+	s.heavy, s.core = min(s.heavy+t.heavy, maxSize), min(s.core+t.core, maxSize)
+}
+
 // sort orders the nodes by a depth-first search from the results, so that the order of a file does
 // not matter. Operands of commutative operators come by the number of nodes before them.
 func (g *network) sort() {
-	size, id := make([]int, len(g.nodes)), make([]uint64, len(g.nodes))
+	size, id := make([]sizes, len(g.nodes)), make([]uint64, len(g.nodes))
 	var around []uint64
 	for i := range g.nodes { // layers come after those that they read from, in most files
-		size[i] = 1
-		if g.nodes[i].role != core {
-			size[i] = 0
+		if g.nodes[i].role == core {
+			size[i].core = 1
+		}
+		if heavy[g.nodes[i].class] {
+			size[i].heavy = 1
 		}
 		around = around[:0]
 		for _, e := range g.nodes[i].ins {
 			if e.from >= 0 {
-				size[i] = min(size[i]+size[e.from], 1<<40)
+				size[i].add(size[e.from])
 				around = append(around, id[e.from])
 			}
 		}
@@ -151,9 +166,10 @@ func (g *network) sort() {
 			roots = append(roots, i)
 		}
 	}
-	// Outputs may stand in any order in a file.
+	// Outputs may stand in any order in a file, and formats have other operators around them.
 	slices.SortStableFunc(roots, func(a, b int) int {
-		return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(g.nodes[a].class, g.nodes[b].class), cmp.Compare(g.nodes[a].shape.extent, g.nodes[b].shape.extent),
+		return cmp.Or(cmp.Compare(size[b].heavy, size[a].heavy), cmp.Compare(g.nodes[a].class, g.nodes[b].class), cmp.Compare(g.nodes[a].shape.extent, g.nodes[b].shape.extent),
+			cmp.Compare(size[b].core, size[a].core),
 			cmp.Compare(g.nodes[a].result, g.nodes[b].result), cmp.Compare(id[a], id[b]))
 	})
 	for i := range g.nodes { // cycles, in hostile files
@@ -163,7 +179,7 @@ func (g *network) sort() {
 }
 
 // search appends nodes to the order, those that they read from before them.
-func (g *network) search(roots, size []int) {
+func (g *network) search(roots []int, size []sizes) {
 	type frame struct {
 		node int
 		ins  []edge
@@ -193,7 +209,7 @@ func (g *network) search(roots, size []int) {
 	}
 }
 
-func (g *network) operands(i int, size []int) []edge {
+func (g *network) operands(i int, size []sizes) []edge {
 	n := &g.nodes[i]
 	if !commutative[n.class] {
 		return n.ins
@@ -203,7 +219,8 @@ func (g *network) operands(i int, size []int) []edge {
 		if a.from < 0 || b.from < 0 {
 			return cmp.Compare(a.from, b.from)
 		}
-		return cmp.Or(cmp.Compare(size[b.from], size[a.from]), cmp.Compare(g.nodes[a.from].class, g.nodes[b.from].class))
+		x, y := size[a.from], size[b.from]
+		return cmp.Or(cmp.Compare(y.heavy, x.heavy), cmp.Compare(y.core, x.core), cmp.Compare(g.nodes[a.from].class, g.nodes[b.from].class))
 	})
 	return out
 }
@@ -239,11 +256,8 @@ func (g *network) owners() {
 	for k, i := range g.order {
 		at[i] = k
 		n := &g.nodes[i]
-		if m := n.principal; m >= 0 && n.role != core && !n.helper && !dynamicQuantize(g.p.Layers[n.layer].Op) {
-			n.owner = m
-			if g.nodes[m].role != core {
-				n.owner = g.nodes[m].owner
-			}
+		if m := n.principal; m >= 0 && n.role != core && !n.helper && !g.leads(i) && !dynamicQuantize(g.p.Layers[n.layer].Op) {
+			n.owner = g.before(m)
 		}
 	}
 	for _, i := range slices.Backward(g.order) {
@@ -261,6 +275,24 @@ func (g *network) owners() {
 			}
 		}
 	}
+}
+
+// leads reports whether a node belongs to the operator behind it: its padding or its dilation.
+func (g *network) leads(i int) bool {
+	n := &g.nodes[i]
+	if len(n.outs) != 1 {
+		return false
+	}
+	next := g.nodes[n.outs[0].by].class
+	return n.class == "spacetobatchnd" || n.class == "pad" && (next == "conv" || next == "spacetobatchnd" || next == "maxpool" || next == "averagepool")
+}
+
+// before is the core node at or before a node along the data, -1 for none.
+func (g *network) before(m int) int {
+	if m >= 0 && g.nodes[m].role != core {
+		return g.nodes[m].owner
+	}
+	return m
 }
 
 // owned lists the nodes of other roles than core by their owners, -1 for none, in order.

@@ -207,7 +207,7 @@ func TestBodies(t *testing.T) {
 	}
 	a, b := with(1, 5), with(1, 5)
 	b.Layers[2].Op, b.Model.StructureSHA256 = "Softmax", strings.Repeat("c", 64)
-	want := "Conv | Conv: same\nIf | If: same\nConv | Softmax: replaced ?\nConv | Conv: same ?\nConv | Conv: same\nConv | Conv: same\nConv | Conv: same"
+	want := "Conv | Conv: same\nIf | If: same\nConv | Softmax: replaced ?\nConv | Conv: same\nConv | Conv: same\nConv | Conv: same\nConv | Conv: same"
 	if got := written(a, b, Layers(a, b)); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -112,7 +112,7 @@ func file(m *graph.Model, remarks []string) profile.Model {
 func (d *describer) layer(i int) profile.Layer {
 	s := &d.slots[i]
 	n, g := s.Node, d.m.Graphs[s.Graph]
-	l := profile.Layer{Index: int64(i), Op: n.Op, Version: new(int64(n.Version)), Options: Options(n), OptionTable: n.Table, State: profile.Ran, Constant: s.State == plan.Folded}
+	l := profile.Layer{Index: int64(i), Op: n.Op, Version: new(int64(n.Version)), Options: append(Options(n), bounds(g, n)...), OptionTable: n.Table, State: profile.Ran, Constant: s.State == plan.Folded}
 	switch n.Domain {
 	case graph.ONNX, graph.TFLite:
 	case graph.TFLiteCustom:

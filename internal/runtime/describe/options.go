@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -78,6 +79,11 @@ var shown = []struct{ attr, name, skip string }{
 	{"epsilon", "epsilon", ""},
 	{"alpha", "alpha", "1"},
 	{"beta", "beta", "1"},
+	{"gamma", "gamma", ""},
+	{"min", "min", ""},
+	{"max", "max", ""},
+	{"count_include_pad", "count_include_pad", "0"},
+	{"ceil_mode", "ceil_mode", "0"},
 	{"keepdims", "keepdims", "1"},
 	{"equation", "equation", ""},
 	{"to", "to", ""},
@@ -146,6 +152,23 @@ func onnxOptions(n *graph.Node) []profile.Option {
 		}
 	}
 	return parts
+}
+
+// bounds lists the limits of a Clip that reads them as constants, as older versions have them in
+// attributes.
+func bounds(g *graph.Graph, n *graph.Node) (out []profile.Option) {
+	if n.Domain != graph.ONNX || n.Op != "Clip" {
+		return nil
+	}
+	for k, key := range []string{"min", "max"} {
+		if k+1 >= len(n.Inputs) || n.Inputs[k+1] < 0 {
+			continue
+		}
+		if c := g.Values[n.Inputs[k+1]].Const; c.Known() && c.Len() == 1 && c.Type.IsNumber() {
+			out = append(out, profile.Option{Key: key, Value: strconv.FormatFloat(tensor.At(c, 0), 'g', 6, 64)})
+		}
+	}
+	return out
 }
 
 // castName names the element type of Cast's attribute.
