@@ -69,6 +69,11 @@ func (d differences) label(r *compare.Run) string {
 func answers(t *compare.Table) []string {
 	d := differing(t)
 	var out []string
+	for i := range t.Notes {
+		if n := &t.Notes[i]; n.Code == compare.Unrelated {
+			out = append(out, words.VersusNote(t, n))
+		}
+	}
 	open := false
 	for k := 1; k < len(t.Runs); k++ {
 		r := &t.Runs[k]
@@ -123,6 +128,17 @@ func answer(t *compare.Table, d differences, k int) string {
 		s += " · unstable: repeat the measurement"
 	}
 	return s
+}
+
+// versusNotes are the limits of a comparison that the answers do not say.
+func versusNotes(t *compare.Table) []string {
+	out := []string{}
+	for i := range t.Notes {
+		if n := &t.Notes[i]; n.Code != compare.Unrelated {
+			out = append(out, words.VersusNote(t, n))
+		}
+	}
+	return out
 }
 
 // undecided says what leaves a ratio open: the side with the widest error.

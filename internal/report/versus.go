@@ -133,7 +133,26 @@ func versusRows(t *compare.Table, o VersusOptions) ([]compare.Group, int, error)
 	if o.Top > 0 && all > o.Top {
 		rows = rows[:o.Top]
 	}
+	if o.Top > 0 && t.By != compare.ByLayer && value != nil {
+		if kept := slices.DeleteFunc(slices.Clone(rows), func(g compare.Group) bool { return versusDust(t, &g) }); all > len(kept)+1 {
+			rows = kept
+		}
+	}
 	return rows, all, nil
+}
+
+// leastShown is the part of the total below which gathered rows are one row in a short table.
+const leastShown = 0.001
+
+// versusDust reports whether a row is hardly a part of any run.
+func versusDust(t *compare.Table, g *compare.Group) bool {
+	for k := range t.Runs {
+		total, f := t.Runs[k].Total.Value, &g.Figures[k]
+		if total == nil || f.Partial || f.Value != nil && *f.Value >= leastShown**total && *f.Value > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // versusFigure writes a figure in the unit of the table.
@@ -364,10 +383,11 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 		markdownTable(&b, slices.Concat(grid[:1], more), 2)
 		b.WriteString("\n</details>\n")
 	}
-	for i := range t.Notes {
-		fmt.Fprintf(&b, "\n- %s", escape(words.VersusNote(t, &t.Notes[i])))
+	limits := versusNotes(t)
+	for _, s := range limits {
+		fmt.Fprintf(&b, "\n- %s", escape(s))
 	}
-	if len(t.Notes) > 0 {
+	if len(limits) > 0 {
 		b.WriteByte('\n')
 	}
 	_, err = io.WriteString(w, b.String())
@@ -454,8 +474,8 @@ func versusSheets(t *compare.Table) []xlsx.Table {
 	for _, s := range versusHeadline(t) {
 		notes.Rows = append(notes.Rows, []any{s})
 	}
-	for i := range t.Notes {
-		notes.Rows = append(notes.Rows, []any{words.VersusNote(t, &t.Notes[i])})
+	for _, s := range versusNotes(t) {
+		notes.Rows = append(notes.Rows, []any{s})
 	}
 	return []xlsx.Table{model, rows, steps, runs, notes}
 }

@@ -15,11 +15,8 @@ func versusPage(w io.Writer, t *compare.Table, o VersusOptions) error {
 		return err
 	}
 	c := page.Comparison{
-		Table: t, Title: words.VersusModels(t), Answers: answers(t), Limits: []string{}, Sort: o.Sort, Top: o.Top,
+		Table: t, Title: words.VersusModels(t), Answers: answers(t), Limits: versusNotes(t), Sort: o.Sort, Top: o.Top,
 		Version: buildinfo.Version(),
-	}
-	for i := range t.Notes {
-		c.Limits = append(c.Limits, words.VersusNote(t, &t.Notes[i]))
 	}
 	return page.WriteComparison(w, c)
 }

@@ -132,6 +132,46 @@ func TestVersusExact(t *testing.T) {
 	}
 }
 
+// TestVersusAlone names rows that one run lacks apart from those that differ. A short table of
+// gathered rows leaves out those that are hardly a part of the total.
+func TestVersusAlone(t *testing.T) {
+	t.Parallel()
+	count := func(ops []string, macs ...int64) *profile.Profile {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}
+		total := int64(0)
+		for i, n := range macs {
+			total += n
+			p.Layers = append(p.Layers, profile.Layer{Index: int64(i), Op: ops[i], Name: strings.ToLower(ops[i]), State: profile.Ran, MACs: &n})
+		}
+		p.Totals.MACs = &total
+		return p
+	}
+	a, b := count([]string{"Conv", "Relu", "Add", "Mul"}, 5000, 2, 2, 2), count([]string{"Conv", "Relu", "Add", "Mul", "QuantizeLinear"}, 5000, 2, 2, 2, 4)
+	for _, c := range []struct {
+		options compare.Options
+		top     int
+		want    []string
+	}{
+		{compare.Options{}, 0, []string{"All rows of both have equal multiply-accumulates; in one run alone: quantizelinear +4.00."}},
+		{compare.Options{By: compare.ByOp}, 20, []string{"(4 other rows) 6.00 10.0 +4.00", "1 of 5 rows: --all shows all"}},
+	} {
+		x, err := compare.With([]compare.Named{{Name: "a", Profile: a}, {Name: "b", Profile: b}}, c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w bytes.Buffer
+		if err := report.WriteVersus(&w, x, "table", report.VersusOptions{Top: c.top}); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(strings.Fields(w.String()), " ")
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%+v: lacks %q:\n%s", c.options, want, w.String())
+			}
+		}
+	}
+}
+
 // TestVersusNarrow fits any number of runs into narrow terminals: none is left out.
 // TestVersusKinds names what was measured, imported and estimated, with engine and target.
 func TestVersusKinds(t *testing.T) {

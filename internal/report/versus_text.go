@@ -71,8 +71,8 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	}
 	b.WriteByte('\n')
 	lines(words.VersusLegend)
-	for i := range t.Notes {
-		lines("! " + words.VersusNote(t, &t.Notes[i]))
+	for _, s := range versusNotes(t) {
+		lines("! " + s)
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
@@ -99,37 +99,52 @@ func versusWhere(t *compare.Table, k int) string {
 		return ""
 	}
 	const most = 3
-	var parts []string
-	n := 0
+	var parts, alone []string
+	n, replaced := 0, 0
 	for i := range rows {
 		g := &rows[i]
 		c := g.Contributions[k]
-		if !versusDiffers(g.Ratios[k].Verdict) && (g.Kind != align.Inserted && g.Kind != align.Removed || c == nil || *c == 0) {
-			continue
+		if g.Kind == align.Replaced {
+			replaced++
 		}
-		if n++; n > most || c == nil {
+		one := len(g.Layers[0]) == 0 || len(g.Layers[k]) == 0
+		if c == nil || *c == 0 || !one && !versusDiffers(g.Ratios[k].Verdict) {
 			continue
 		}
 		s := fmt.Sprintf("%s %s", cmp.Or(g.Name, g.Op), versusChange(t, c))
 		if why := words.VersusReasons(g.Reasons[k]); why != "" {
 			s += " (" + why + ")"
 		}
-		parts = append(parts, s)
-	}
-	if n == 0 {
-		if !slices.ContainsFunc(rows, func(g compare.Group) bool { return g.Ratios[k].Low != nil }) {
-			return "" // without intervals nothing can be said
+		if one {
+			alone = append(alone, s)
+			continue
 		}
-		if t.Runs[k].Ratio.Interval == compare.Exact {
-			return fmt.Sprintf("All rows have equal %s.", versusWhat(t))
+		if n++; n <= most {
+			parts = append(parts, s)
 		}
-		return "No row differs by more than chance among " + words.Plural(int64(len(rows)), "row") + "."
 	}
-	s := fmt.Sprintf("%d of %s differ", n, words.Plural(int64(len(rows)), "row"))
-	if len(parts) > 0 {
-		s += ": " + strings.Join(parts, "; ")
+	of := words.Plural(int64(len(rows)), "row")
+	var s string
+	switch {
+	case n > 0:
+		s = fmt.Sprintf("%d of %s differ: %s", n, of, strings.Join(parts, "; "))
+	case !slices.ContainsFunc(rows, func(g compare.Group) bool { return g.Ratios[k].Low != nil }):
+		return "" // without intervals nothing can be said
+	case t.Runs[k].Ratio.Interval == compare.Exact:
+		s = fmt.Sprintf("All rows%s have equal %s", only(len(alone) > 0, " of both"), versusWhat(t))
+	default:
+		s = "No row differs by more than chance among " + of
 	}
-	return s
+	if len(alone) > 0 {
+		s += fmt.Sprintf("; in one run alone: %s", strings.Join(alone[:min(len(alone), most)], "; "))
+		if more := len(alone) - most; more > 0 {
+			s += fmt.Sprintf("; %s more", words.Plural(int64(more), "row"))
+		}
+	}
+	if replaced > 0 && n == 0 {
+		s += fmt.Sprintf("; operators or options of %s differ", words.Plural(int64(replaced), "row"))
+	}
+	return s + "."
 }
 
 func versusDiffers(v compare.Verdict) bool {
@@ -408,7 +423,7 @@ func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, 
 
 // groupWhy says why a row differs, where it does.
 func groupWhy(g *compare.Group, k int) string {
-	return only(versusDiffers(g.Ratios[k].Verdict), words.VersusReasons(g.Reasons[k]))
+	return only(versusDiffers(g.Ratios[k].Verdict) || g.Kind == align.Replaced, words.VersusReasons(g.Reasons[k]))
 }
 
 func groupFigure(t *compare.Table, g *compare.Group, k int) string {

@@ -26,7 +26,7 @@ func (b *builder) gather() {
 		if !ok {
 			at[key] = len(rows)
 			row := *g
-			row.Op, row.Name = "", key
+			row.Op, row.Name, row.Kind = "", key, ""
 			if b.t.By == ByOp {
 				row.Op, row.Name = key, ""
 			}
@@ -37,7 +37,7 @@ func (b *builder) gather() {
 		for k := range row.Layers {
 			row.Layers[k] = append(row.Layers[k], g.Layers[k]...)
 		}
-		row.Confidence, row.Kind, row.Certain = align.Weaker(row.Confidence, g.Confidence), "", row.Certain && g.Certain
+		row.Confidence = align.Weaker(row.Confidence, g.Confidence)
 	}
 	for i := range rows {
 		for k := range rows[i].Layers {
@@ -57,6 +57,9 @@ func (b *builder) keyOf(g *Group) string {
 		scope := strings.Trim(l.Scope, "/")
 		switch b.t.By {
 		case ByOp:
+			if b.classes {
+				return align.Class(l.Op)
+			}
 			return l.Op
 		case ByScope:
 			return scope

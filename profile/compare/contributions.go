@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
@@ -24,12 +25,21 @@ func (b *builder) contribute() {
 			}
 			g.Reasons[k] = b.reasons(g, k)
 		}
-		if g.Kind == "" {
+		switch {
+		case g.Kind != "":
+		case b.t.By != ByLayer: // layers of several kinds
+			if g.Certain = true; g.oneSided() {
+				g.Kind = kindOf(g)
+			}
+		default:
 			g.Kind = kindOf(g)
 			g.Certain = slices.Contains([]profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName}, g.Confidence)
 		}
 	}
 }
+
+// oneSided reports whether the first run has none of the layers, or all others have none.
+func (g *Group) oneSided() bool { k := kindOf(g); return k == align.Inserted || k == align.Removed }
 
 // kindOf is what the layers of a group alone tell.
 func kindOf(g *Group) align.Kind {
@@ -157,6 +167,10 @@ func (b *builder) reasons(g *Group, k int) []Reason {
 	}
 	r.number(ByBytes, traffic(x), traffic(y), 1)
 	r.text(ByType, computes(x), computes(y))
+	if g.Kind == align.Replaced {
+		first, this := options(x, y)
+		r.text(ByOptions, first, this)
+	}
 	r.text(ByKernel, most(x, kernel), most(y, kernel))
 	r.text(ByPlacement, most(x, placed), most(y, placed))
 	if a, c := float64(active(x)), float64(active(y)); a > 0 && c > 0 {
@@ -191,6 +205,26 @@ func (r *reasons) text(code ReasonCode, first, this string) {
 	if first != this && first != "" && this != "" {
 		r.list = append(r.list, Reason{Code: code, FirstText: first, ThisText: this})
 	}
+}
+
+// options are those options of two layers of one operator that differ, "" for other layers.
+func options(x, y profile.Layers) (first, this string) {
+	if len(x) != 1 || len(y) != 1 || x[0].Op != y[0].Op {
+		return "", ""
+	}
+	list := func(a, b *profile.Layer) string {
+		var parts []string
+		for _, o := range a.Options {
+			if b.Option(o.Key) != o.Value {
+				parts = append(parts, o.Key+" "+o.Value)
+			}
+		}
+		return cmp.Or(strings.Join(parts, ", "), "default")
+	}
+	if first, this = list(x[0], y[0]), list(y[0], x[0]); first == this {
+		return "", ""
+	}
+	return first, this
 }
 
 func kernel(l *profile.Layer) string { return l.Kernel }

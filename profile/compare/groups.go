@@ -25,6 +25,8 @@ type builder struct {
 	// found are the runs that notes are about, whyNot is by run why figures of a topic do not compare.
 	found  map[NoteCode][]int
 	whyNot []map[Topic]NoteCode
+	// classes says that rows are classes of operators: the models have no layers in common.
+	classes bool
 	// start is the number of the first layer of each profile among all layers; set is a member of
 	// the same group nearer to its root, how the confidence by root.
 	start []int
@@ -71,13 +73,65 @@ func (b *builder) join() {
 	}
 	for i := range b.ps {
 		for k := i + 1; k < len(b.ps); k++ {
-			for _, pair := range align.Layers(b.ps[i], b.ps[k]) {
+			pairs := align.Layers(b.ps[i], b.ps[k])
+			b.add(Unrelated, k, i == 0 && unrelated(b.ps[0], b.ps[k], pairs))
+			for _, pair := range pairs {
 				b.connect(b.start[i], pair.A, b.start[k], pair.B, pair.Confidence)
 				b.note(i, k, &pair)
 			}
 		}
 	}
+	if len(b.found[Unrelated]) == len(b.ps)-1 {
+		b.dissolve()
+	}
 	b.bodies()
+}
+
+// related is the part of the heavy operators of the smaller model that related models have in
+// common at least.
+const related = 0.25
+
+// unrelated reports whether two models have no layers in common: none of their heavy operators is
+// certain to be the same, and few may be.
+func unrelated(a, b *profile.Profile, pairs []align.Pair) bool {
+	x, y := &a.Model, &b.Model
+	if x.StructureSHA256 == "" || y.StructureSHA256 == "" || x.StructureSHA256 == y.StructureSHA256 {
+		return false
+	}
+	count := func(p *profile.Profile, layers []int64) (n int) {
+		for _, l := range p.At(layers) {
+			if align.Heavy(l.Op) {
+				n++
+			}
+		}
+		return n
+	}
+	shared, of := 0, [2]int{}
+	for i := range pairs {
+		p := &pairs[i]
+		n := [2]int{count(a, p.A), count(b, p.B)}
+		of[0], of[1] = of[0]+n[0], of[1]+n[1]
+		if least := min(n[0], n[1]); least > 0 && !p.Region {
+			if p.Certain {
+				return false
+			}
+			shared += least
+		}
+	}
+	least := min(of[0], of[1])
+	return least > 0 && float64(shared) < related*float64(least)
+}
+
+// dissolve takes layers of models without common ones apart: rows are operators.
+func (b *builder) dissolve() {
+	if b.t.By != ByLayer && b.t.By != ByOp {
+		return
+	}
+	b.t.By, b.classes = ByOp, true
+	for i := range b.set {
+		b.set[i] = i
+	}
+	b.how, b.pairs = map[int]profile.Confidence{}, nil
 }
 
 func (b *builder) connect(at int, as []int64, bt int, bs []int64, how profile.Confidence) {

@@ -1,12 +1,14 @@
 package compare_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 // chained connects the layers of a profile in a row, and takes their nodes away.
@@ -52,6 +54,59 @@ func TestGroupKinds(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestUnrelated: of models whose heavy operators differ, rows are kinds of operators. Models that
+// have one layer in common are not of this kind.
+func TestUnrelated(t *testing.T) {
+	t.Parallel()
+	convolutions := func() *profile.Profile {
+		return chained(run("a", 10, .1, row("Conv", 4, .1), row("Conv", 2, .1), row("MaxPool", 1, .1), row("CONV_2D", 3, .1)), "a", "float32")
+	}
+	products := func() *profile.Profile {
+		return chained(run("b", 8, .1, row("MatMul", 3, .1), row("Gemm", 2, .1), row("MatMul", 3, .1)), "b", "float32")
+	}
+	for _, tt := range []struct {
+		name string
+		b    *profile.Profile
+		want []string // operator, kind, layers of both; nil for rows of layers
+	}{
+		{"no layers in common", products(), []string{"conv removed 3 0", "maxpool removed 1 0", "matmul inserted 0 3"}},
+		{"a layer in common", chained(run("b", 8, .1, row("Conv", 4, .1), row("MatMul", 2, .1), row("MatMul", 2, .1)), "b", "float32"), nil},
+		{"other names", chained(run("b", 10, .1, row("Conv", 4, .1), row("Conv", 2, .1), row("MaxPool", 1, .1), row("Conv", 3, .1)), "b", "float32"), nil},
+	} {
+		x := table(t, convolutions(), tt.b)
+		noted := slices.ContainsFunc(x.Notes, func(n compare.Note) bool { return n.Code == compare.Unrelated })
+		if noted != (tt.want != nil) {
+			t.Errorf("%s: noted %v", tt.name, noted)
+		}
+		if tt.want == nil {
+			continue
+		}
+		var got []string
+		for _, g := range x.Groups {
+			got = append(got, fmt.Sprint(g.Op, " ", g.Kind, " ", len(g.Layers[0]), " ", len(g.Layers[1])))
+		}
+		if !slices.Equal(got, tt.want) || x.By != compare.ByOp {
+			t.Errorf("%s: %q by %q, want %q", tt.name, got, x.By, tt.want)
+		}
+	}
+}
+
+// TestGathered: gathered rows hold layers of many kinds, and say only whether a run has none.
+func TestGathered(t *testing.T) {
+	t.Parallel()
+	a := chained(run("a", 10, .1, row("Conv", 4, .1), row("Conv", 1, .1), row("MaxPool", 2, .1), row("Softmax", 3, .1)), "a", "float32")
+	b := chained(run("b", 9, .1, row("Conv", 4, .1), row("MaxPool", 2, .1), row("Softmax", 3, .1)), "b", "float32")
+	x, err := compare.With([]compare.Named{{Profile: b}, {Profile: a}}, compare.Options{By: compare.ByOp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range x.Groups {
+		if g.Kind != "" || !g.Certain {
+			t.Errorf("%s: %q, certain %v", g.Op, g.Kind, g.Certain)
 		}
 	}
 }

@@ -283,7 +283,7 @@ func (b *builder) notes() {
 		b.add(OtherModel, k, files || none && x.Name != y.Name)
 		// An imported record may know no file: the names are all that tells.
 		b.add(OtherName, k, !none && !files && !same && x.Name != y.Name && (x.SHA256 == "" || y.SHA256 == ""))
-		b.add(OtherNodes, k, files && !same)
+		b.add(OtherNodes, k, files && !same && !slices.Contains(b.found[Unrelated], k))
 	}
 	for _, code := range noteOrder {
 		if runs := b.found[code]; runs != nil {

@@ -34,6 +34,7 @@ const (
 	ByWork      ReasonCode = "work"      // operations or multiply-accumulates
 	ByBytes     ReasonCode = "bytes"     // bytes read and written
 	ByType      ReasonCode = "type"      // element type of the computation
+	ByOptions   ReasonCode = "options"   // an option of the operator
 	ByKernel    ReasonCode = "kernel"    // implementation
 	ByPlacement ReasonCode = "placement" // processor or accelerator
 	ByFusion    ReasonCode = "fusion"    // number of layers

@@ -180,7 +180,7 @@ const (
 	ColdRun NoteCode = "cold"
 	// the number of threads of one is unknown
 	UnknownThreads NoteCode = "threads_unknown"
-	// the models have no layer in common
+	// no layers of the models match: rows are kinds of operators
 	Unrelated    NoteCode = "unrelated"
 	NotGood      NoteCode = "trust"   // a latency that is less than good
 	NotWhole     NoteCode = "whole"   // a profile that is incomplete

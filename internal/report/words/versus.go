@@ -92,7 +92,7 @@ func versusNote(t *compare.Table, n *compare.Note) string {
 	case compare.UnknownThreads:
 		return fmt.Sprintf("%s: either its number of threads or that of %s is unknown.", who, first)
 	case compare.Unrelated:
-		return fmt.Sprintf("%s: the model shares no layers with that of %s; the rows are operators.", who, first)
+		return fmt.Sprintf("%s and %s: no layers of the models match; rows are kinds of operators.", who, first)
 	case compare.NotGood:
 		return fmt.Sprintf("%s: measurement quality below good; opmeter report --details on the saved profile says why.", who)
 	case compare.NotWhole:
@@ -276,7 +276,7 @@ func VersusReasons(rs []compare.Reason) string {
 
 func reason(r *compare.Reason) string {
 	switch {
-	case r.Code == compare.ByType:
+	case r.Code == compare.ByType || r.Code == compare.ByOptions:
 		return r.FirstText + " → " + r.ThisText
 	case r.First == nil || r.This == nil:
 		return string(r.Code) + " " + r.FirstText + " → " + r.ThisText

@@ -58,6 +58,7 @@ const reasonNames: Record<string, string> = {
   work: "Operations",
   bytes: "Bytes moved",
   type: "Element type",
+  options: "Options",
   kernel: "Kernel",
   placement: "Runs on",
   fusion: "Layers",
