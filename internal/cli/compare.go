@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/opmeter/opmeter/internal/base/editdistance"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile/compare"
@@ -86,7 +87,7 @@ func (f *compareFlags) check() error {
 		{"fail-on", f.failOn, []string{"worse"}},
 	} {
 		if x.value != "" && !slices.Contains(x.list, x.value) {
-			return useError("--%s %q: use one of %s", x.flag, x.value, strings.Join(x.list, ", "))
+			return useError("--%s %q: %suse one of %s", x.flag, x.value, editdistance.Suggest(x.value, x.list), strings.Join(x.list, ", "))
 		}
 	}
 	f.By = compare.By(f.by)
@@ -110,7 +111,11 @@ func (a *app) compare(c *cobra.Command, args []string, f *compareFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := ready(f.files, slices.Concat(sides...)...); err != nil {
+	named := slices.Concat(sides...)
+	if err := ready(f.files, named...); err != nil {
+		return err
+	}
+	if err := twice(named); err != nil {
 		return err
 	}
 	runs, err := a.sources(c.Context(), sides)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,14 +39,31 @@ func sides(args []string, dash int) ([][]string, error) {
 		}
 	}
 	for _, f := range slices.Concat(out...) {
-		if dash >= 0 && strings.HasPrefix(f, "--") {
-			return nil, useError("%s stands behind --: options stand before the first file", f)
+		if dash >= 0 && len(f) > 1 && f[0] == '-' {
+			return nil, useError("%s stands behind --, where only files stand: write opmeter compare OPTIONS A1 A2 -- B1 B2", f)
 		}
 	}
 	if slices.ContainsFunc(out, func(s []string) bool { return len(s) == 0 }) {
 		return nil, useError("nothing stands on one side of --: write opmeter compare A1 A2 -- B1 B2")
 	}
 	return out, nil
+}
+
+// twice refuses a file that is named twice: compared with itself it shows nothing, and as a repeat
+// it would hide the spread.
+func twice(files []string) error {
+	var seen []os.FileInfo
+	for _, f := range files {
+		st, err := os.Stat(f)
+		if err != nil {
+			continue // reading it says why
+		}
+		if slices.ContainsFunc(seen, func(x os.FileInfo) bool { return os.SameFile(x, st) }) {
+			return useError("%s: is named twice, and would be compared with itself: measure again for a second profile", f)
+		}
+		seen = append(seen, st)
+	}
+	return nil
 }
 
 // sources reads the sides of a comparison. Profiles of one side are repeats of one run; a file with
@@ -203,7 +221,9 @@ func (a *app) recordSource(ctx context.Context, path, name string) ([]compare.Na
 		return nil, withStatus(statusInput, fmt.Errorf("%s: holds no run", path))
 	}
 	if err != nil { // what is right is compared
-		fmt.Fprintf(a.err, "opmeter: %s\n", text.Clean(err.Error()))
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintf(a.err, "opmeter: %s\n", text.Clean(line))
+		}
 	}
 	a.skipped(got.Skipped)
 	var out []compare.Named

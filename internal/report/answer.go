@@ -51,7 +51,7 @@ func only(yes bool, s string) string {
 func (d differences) label(r *compare.Run) string {
 	var parts []string
 	for _, s := range []string{only(d.models && r.Model != r.Name, r.Model), d.kind(r), d.dtype(r), d.target(r), d.engine(r)} {
-		if s != "" {
+		if s != "" && !slices.Contains(parts, s) {
 			parts = append(parts, s)
 		}
 	}

@@ -40,6 +40,7 @@ func TestAnswers(t *testing.T) {
 		{"threads", faster, func(_, r *compare.Run) { r.Threads = n(2) }, "b [2 threads] is 2.00x as fast as a [1 thread] (162 vs 199 µs; 95 % CI 1.67 to 2.50)"},
 		{"types", faster, func(_, r *compare.Run) { r.DType = "int8" }, "b [int8] is 2.00x as fast as a [float32] (162 vs 199 µs; 95 % CI 1.67 to 2.50)"},
 		{"all", faster, func(_, r *compare.Run) { r.Model, r.Target, r.Engine, r.Threads = "other", "chip", "tflm", nil }, "b [other, chip, tflm] is 2.00x as fast as a [net, host, opmeter] (162 vs 199 µs; 95 % CI 1.67 to 2.50)"},
+		{"one word for several", faster, func(_, r *compare.Run) { r.Source, r.Target, r.Engine = compare.Imported, "imported", "imported" }, "b [imported] is 2.00x as fast as a [host, opmeter] (162 vs 199 µs; 95 % CI 1.67 to 2.50)"},
 		{"named after the engine", faster, func(x, r *compare.Run) { r.Engine, r.Name, x.Name = "tflm", "tflm", "opmeter" }, "tflm is 2.00x as fast as opmeter (162 vs 199 µs; 95 % CI 1.67 to 2.50)"},
 	} {
 		x := &compare.Table{Quantity: "latency_s", Unit: "s", Topic: compare.Time, Runs: []compare.Run{run("a", 199e-6), run("b", 162e-6)}}

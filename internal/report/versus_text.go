@@ -111,7 +111,7 @@ func versusWhere(t *compare.Table, k int) string {
 		if c == nil || *c == 0 || !one && !versusDiffers(g.Ratios[k].Verdict) {
 			continue
 		}
-		s := fmt.Sprintf("%s %s", cmp.Or(g.Name, g.Op), versusChange(t, c))
+		s := fmt.Sprintf("%s %s", g.Label(), versusChange(t, c))
 		if why := words.VersusReasons(g.Reasons[k]); why != "" {
 			s += " (" + why + ")"
 		}

@@ -103,7 +103,7 @@ func (b *builder) steps(k int) []Step {
 	for i := range b.t.Groups {
 		g := &b.t.Groups[i]
 		if c := g.Contributions[k]; c != nil && *c != 0 {
-			steps = append(steps, Step{Label: cmp.Or(g.Name, g.Op), Groups: []int{i}, Value: *c})
+			steps = append(steps, Step{Label: g.Label(), Groups: []int{i}, Value: *c})
 		}
 	}
 	slices.SortStableFunc(steps, func(x, y Step) int { return cmp.Compare(math.Abs(y.Value), math.Abs(x.Value)) })

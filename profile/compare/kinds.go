@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/opmeter/opmeter/profile/align"
@@ -73,4 +75,26 @@ func counted(g *Group) align.Kind {
 		}
 	}
 	return align.Same
+}
+
+// generated are names that programs make: numbers, constants and results of a converter.
+var generated = regexp.MustCompile(`^((t|x|v|n|val|value|node|tensor|tmp|input)?[._:]?[0-9]+|(onnx::|arith\.|tfl\.|tensor_|val_|node_|PartitionedCall|StatefulPartitionedCall|Identity).*)$`)
+
+// Label names a group for people: by its name, or by operator and number of its first layer where
+// a program made the name, and by its operator where it has no name.
+func (g *Group) Label() string {
+	switch {
+	case g.Name != "" && !generated.MatchString(g.Name):
+		return g.Name
+	case g.Op == "":
+		return g.Name
+	case g.Name == "":
+		return g.Op
+	}
+	for _, layers := range g.Layers {
+		if len(layers) > 0 {
+			return fmt.Sprintf("%s #%d", g.Op, layers[0])
+		}
+	}
+	return g.Op
 }

@@ -110,3 +110,17 @@ func TestGathered(t *testing.T) {
 		}
 	}
 }
+
+// TestLabel: rows are named by operator and number where a program made the name.
+func TestLabel(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"block/conv": "block/conv", "conv_12": "conv_12", "": "Conv", "398": "Conv #7", "t12": "Conv #7", "onnx::Conv_12": "Conv #7", "arith.constant4": "Conv #7",
+		"StatefulPartitionedCall:0": "Conv #7", "layer1.0.conv2": "layer1.0.conv2",
+	} {
+		g := compare.Group{Op: "Conv", Name: name, Layers: [][]int64{nil, {7, 8}}}
+		if got := g.Label(); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/editdistance"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -133,7 +134,7 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 		if slices.ContainsFunc(wholeRows, func(f figureRow) bool { return f.key == key }) {
 			return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
 		}
-		return q, fmt.Errorf("unknown quantity %q: the profiles have %s; docs/reference/quantities.md explains them", key, strings.Join(known, ", "))
+		return q, fmt.Errorf("unknown quantity %q: %sthe profiles have %s; docs/reference/quantities.md explains them", key, editdistance.Suggest(key, known), strings.Join(known, ", "))
 	case q.Model:
 		return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
 	case !q.Adds && !q.Derived():

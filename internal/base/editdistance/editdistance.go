@@ -36,3 +36,12 @@ func Nearest(s string, list []string) string {
 	}
 	return best
 }
+
+// Suggest is a part of an error about s, such as "did you mean scope? ". It is empty if no word of
+// the list is similar.
+func Suggest(s string, list []string) string {
+	if w := Nearest(s, list); w != "" {
+		return "did you mean " + w + "? "
+	}
+	return ""
+}

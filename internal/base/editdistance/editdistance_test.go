@@ -13,3 +13,13 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+	list := []string{"op", "scope", "block"}
+	for s, want := range map[string]string{"scop": "did you mean scope? ", "colour": "", "blok": "did you mean block? "} {
+		if got := Suggest(s, list); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}
