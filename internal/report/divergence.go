@@ -157,6 +157,9 @@ func DivergenceAnswer(r *divergence.Report) []string {
 	case divergence.Equal:
 		s = fmt.Sprintf("Outputs of all layers are equal, bit by bit (%s)", words.Plural(v.Compared, "row"))
 	case divergence.Unknown:
+		if v.Compared > 0 {
+			return []string{fmt.Sprintf("No output of the models could be compared: the list of outputs says why. Outputs of %s differ by no more than rounding", words.Plural(v.Compared, "row"))}
+		}
 		return []string{"No outputs of layers could be compared: the last column of the table says why"}
 	case divergence.Rounding:
 		s = "Outputs differ by no more than " + explanation(r)

@@ -109,7 +109,7 @@ const (
 	Rounding Code = "rounding" // no more than rounding explains
 	Parts    Code = "parts"    // one row adds an error that dominates
 	Gradual  Code = "gradual"  // many rows add errors of similar size
-	Unknown  Code = "unknown"  // no outputs could be compared
+	Unknown  Code = "unknown"  // no outputs of rows, or none of the models, could be compared
 )
 
 // Verdict says where the outputs part.

@@ -84,8 +84,9 @@ func (r *Report) Judge() {
 			added, any = append(added, o), any || o.counts
 		}
 	}
-	differs := false
+	differs, compared := false, len(r.Outputs) == 0
 	for i := range r.Outputs {
+		compared = compared || r.Outputs[i].State != profile.NotComparable
 		switch r.Outputs[i].State {
 		case profile.Differs:
 			differs, equal = true, false
@@ -96,7 +97,7 @@ func (r *Report) Judge() {
 	v.Added = int64(len(added))
 	switch {
 	case v.Compared == 0:
-	case equal:
+	case equal && compared:
 		v.Code = Equal
 	default:
 		v.Code = Gradual
@@ -104,6 +105,9 @@ func (r *Report) Judge() {
 			v.Code = Rounding
 		}
 		r.blame(&v, added)
+		if v.Code == Rounding && !compared {
+			v.Code = Unknown // rows alone say nothing about the models' outputs
+		}
 	}
 	v.Amplified = v.Code == Gradual && !any && v.Added > 0 && !r.Unlike
 	r.Verdict = v

@@ -56,6 +56,10 @@ func TestJudge(t *testing.T) {
 		{"all layers of low precision", []divergence.Row{row(12, 12, eight), row(14, 9, eight), row(10, 7, eight)}, []*profile.Difference{floats(6, eight)}, divergence.Gradual, 0, equal},
 		{"numbers against none", []divergence.Row{row(40, 40, single), nan, row(equal, equal, single)}, nil, divergence.Parts, 1, 40},
 		{"a step of few", []divergence.Row{row(60, 60, eight), step}, []*profile.Difference{floats(28, eight)}, divergence.Rounding, 1, 60},
+		{"equal rows, no output compared", []divergence.Row{row(equal, equal, single)}, []*profile.Difference{{State: profile.NotComparable}}, divergence.Unknown, -1, equal},
+		{"rounding, no output compared", []divergence.Row{row(140, 140, single)}, []*profile.Difference{{State: profile.NotComparable}}, divergence.Unknown, 0, equal},
+		{"rounding, one of two compared", []divergence.Row{row(140, 140, single)}, []*profile.Difference{{State: profile.NotComparable}, floats(94, single)}, divergence.Rounding, 0, equal},
+		{"parts, no output compared", []divergence.Row{row(equal, equal, single), row(12, 12, single)}, []*profile.Difference{{State: profile.NotComparable}}, divergence.Parts, 1, equal},
 		{"amplified", []divergence.Row{row(120, 120, single), row(equal, 60, single)}, []*profile.Difference{floats(60, single)}, divergence.Gradual, 0, equal},
 		{"own errors unknown", []divergence.Row{unknown}, []*profile.Difference{floats(60, single)}, divergence.Gradual, -1, equal},
 	} {

@@ -14,6 +14,7 @@ package layerdiff
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -333,7 +334,7 @@ func (c *comparison) outputs(ctx context.Context) error {
 		}
 	}
 	ids := [2][]int{c.views[0].g.Outputs, c.views[1].g.Outputs}
-	other := matchNames(c.views[0].names(ids[0]), c.views[1].names(ids[1]))
+	other := c.pairOutputs(ids, got)
 	for i, id := range ids[0] {
 		if id < 0 {
 			continue
@@ -354,6 +355,78 @@ func (c *comparison) outputs(ctx context.Context) error {
 		c.note("The models have %d and %d outputs.", len(ids[0]), len(ids[1]))
 	}
 	return nil
+}
+
+// pairOutputs returns for each output of the first model the place of its partner, -1 for none: by
+// name, then what the same row computes, then the only ones of a size. If no name is in both, those
+// of equal size follow in order. Partners of other names are noted.
+func (c *comparison) pairOutputs(ids [2][]int, got [2][]*tensor.Tensor) []int {
+	names := [2][]string{c.views[0].names(ids[0]), c.views[1].names(ids[1])}
+	out, taken := make([]int, len(ids[0])), make([]bool, len(ids[1]))
+	each := func(find func(i int) int) {
+		for i := range out {
+			if out[i] >= 0 || ids[0][i] < 0 {
+				continue
+			}
+			if k := find(i); k >= 0 && !taken[k] && ids[1][k] >= 0 {
+				out[i], taken[k] = k, true
+			}
+		}
+	}
+	for i := range out {
+		out[i] = -1
+	}
+	each(func(i int) int {
+		return slices.IndexFunc(names[1], func(n string) bool { return n == names[0][i] && n != "" })
+	})
+	named := slices.Contains(taken, true)
+	each(func(i int) int {
+		if p, ok := c.made[0][ids[0][i]]; ok {
+			return slices.Index(ids[1], p.row.outs[p.out].ids[1])
+		}
+		return -1
+	})
+	each(func(i int) int { return onlySize(got, out, taken, i) })
+	if !named {
+		each(func(i int) int {
+			for k, x := range got[1] {
+				if !taken[k] && (x == nil || got[0][i] == nil || x.Len() == got[0][i].Len()) {
+					return k
+				}
+			}
+			return -1
+		})
+	}
+	for i, k := range out {
+		if k >= 0 && names[0][i] != names[1][k] && len(out) > 1 {
+			c.note("Output %q of the first side is compared with %q of the second.", names[0][i], names[1][k])
+		}
+	}
+	return out
+}
+
+// onlySize returns the output of the second model that has as many elements as output i of the
+// first one, -1 if none has, or several of either model that have no partner yet.
+func onlySize(got [2][]*tensor.Tensor, partner []int, taken []bool, i int) int {
+	if got[0][i] == nil {
+		return -1
+	}
+	at, n := -1, got[0][i].Len()
+	for k, x := range got[0] {
+		if k != i && partner[k] < 0 && x != nil && x.Len() == n {
+			return -1
+		}
+	}
+	for k, x := range got[1] {
+		if taken[k] || x == nil || x.Len() != n {
+			continue
+		}
+		if at >= 0 {
+			return -1
+		}
+		at = k
+	}
+	return at
 }
 
 func (c *comparison) note(format string, args ...any) {

@@ -230,6 +230,34 @@ func TestEqual(t *testing.T) {
 	}
 }
 
+// TestOutputsInAnotherOrder pairs outputs of other names by what computes them, and says so.
+func TestOutputsInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	two := func(exchanged bool, prefix string) *graph.Model {
+		m := build(t, "onnx")
+		g := m.Main()
+		for _, v := range g.Values {
+			if !slices.Contains(g.Inputs, v.ID) {
+				v.Name = prefix + v.Name
+			}
+		}
+		g.Outputs = append(g.Outputs, g.Nodes[3].Outputs[0], g.Nodes[1].Outputs[0])
+		if exchanged {
+			slices.Reverse(g.Outputs)
+		}
+		return m
+	}
+	r := compare(t, two(false, ""), two(true, "other_"), 0)
+	for i := range r.Outputs {
+		if d := &r.Outputs[i]; d.State != profile.Equal {
+			t.Errorf("output %d: %+v", i, d)
+		}
+	}
+	if r.Verdict.Code != divergence.Equal || len(r.Outputs) != 3 || len(r.Notes) != 3 || !strings.Contains(r.Notes[0], "is compared with \"other_") {
+		t.Errorf("%+v, notes %q", r.Verdict, r.Notes)
+	}
+}
+
 // TestChangedWeight changes a weight of one layer: outputs part there, rows behind it add nothing.
 func TestChangedWeight(t *testing.T) {
 	t.Parallel()
