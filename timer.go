@@ -2,6 +2,7 @@ package opmeter
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/external"
@@ -21,7 +22,7 @@ type TimedBlock = ab.Block
 
 // NewTimer loads a model for an engine. Of the options it uses Inputs, Threads, Carry, Exact,
 // MaxLoop, MaxMemory and Engine. Errors are an [OptionError], a [ModelError] or an engine.Error. A
-// model with operators that do not run is refused by its first run.
+// model most of whose work does not run is refused: its time would be that of the rest.
 func NewTimer(ctx context.Context, m *Model, o Options) (*Timer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -37,6 +38,13 @@ func NewTimer(ctx context.Context, m *Model, o Options) (*Timer, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if p, err := Count(m, o.Inputs); err == nil {
+		if layers, most := p.Unrun(); most {
+			s.Close()
+			l := &p.Layers[layers[0]]
+			return nil, failed(m.in.Graph.Path, fmt.Errorf("%d of %d layers do not run, the first is #%d %s: no latency for the model", len(layers), len(p.Layers), layers[0], l.Op))
+		}
 	}
 	return &Timer{&worker.Function{Run: func() error { return s.Run(ctx) }, Parallel: o.Threads > 1}, s.Close}, nil
 }

@@ -1,48 +1,38 @@
 package opmeter_test
 
 import (
-	"errors"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/model/graph"
-	"github.com/opmeter/opmeter/internal/model/onnx"
-	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// TestUnrunError profiles a model of which nothing runs: the error is typed, and a program that
-// reads the profile nevertheless finds no headline.
-func TestUnrunError(t *testing.T) {
+// A batch that the state of an LSTM does not fit leaves most of the model out: neither a sweep nor
+// a timer gives the time of the rest for that of the model.
+func TestUnrunBatch(t *testing.T) {
 	t.Parallel()
-	value := func(id int, name string) *graph.Value {
-		return &graph.Value{ID: id, Name: name, Type: tensor.Float32, Shape: []int{2, 2}, HasShape: true, Offset: -1}
-	}
-	g := &graph.Graph{
-		Name: "g", Values: []*graph.Value{value(0, "x"), value(1, "y")}, Inputs: []int{0}, Outputs: []int{1},
-		Nodes: []*graph.Node{{Domain: "com.example", Op: "Own", Version: 1, Inputs: []int{0}, Outputs: []int{1}}},
-	}
-	data, err := onnx.Encode(&graph.Model{Format: "onnx", IRVersion: 8, Opsets: map[string]int{"": 17, "com.example": 1}, Graphs: []*graph.Graph{g}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := opmeter.OpenBytes("own.onnx", data)
+	m, err := opmeter.Open("examples/lstm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	p, err := opmeter.Profile(t.Context(), m, opmeter.Options{Runs: 3, Time: time.Second, Warmup: -1, SkipPeaks: true})
-	e, ok := errors.AsType[*opmeter.UnrunError](err)
-	if !ok || len(e.Layers) != 1 || e.Of != 1 || e.Error() != "own.onnx: 1 of 1 layers did not run: no latency for the model" {
-		t.Fatalf("error %v", err)
+	points, err := opmeter.Sweep(t.Context(), m, opmeter.SweepOptions{Options: opmeter.Options{Runs: 3}, Batches: []int{1, 8}, Rounds: 1})
+	if err != nil || len(points) != 2 {
+		t.Fatalf("%d points, %v", len(points), err)
 	}
-	if p == nil {
-		t.Fatal("no profile")
+	if points[0].Err != nil || points[0].Latency == nil {
+		t.Errorf("the batch of the file: %v", points[0].Err)
 	}
-	if h, ok := p.Headline(); ok {
-		t.Errorf("headline %+v", h)
+	if err := points[1].Err; err == nil || points[1].Throughput != nil || !strings.Contains(err.Error(), "1 of 4 layers did not run: no latency for the model; the first is #0 UNIDIRECTIONAL_SEQUENCE_LSTM") {
+		t.Errorf("a batch of 8: %v, %+v", err, points[1].Throughput)
 	}
-	if got := p.Slowest(-1); got != nil {
-		t.Errorf("slowest layers %+v", got)
+	for batch, fails := range map[int]bool{1: false, 8: true} {
+		timer, err := opmeter.NewTimer(t.Context(), m, opmeter.Options{Inputs: opmeter.Inputs{Batch: batch}})
+		if (err != nil) != fails || err != nil && !strings.Contains(err.Error(), "1 of 4 layers do not run") {
+			t.Errorf("timer, batch %d: %v", batch, err)
+		}
+		if err == nil {
+			timer.Close()
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package advise
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -63,6 +66,9 @@ func (s *sessions) Begin(ctx context.Context, process int) error {
 	return nil
 }
 
+// errNoKernel is why a node does not run that has no error of its own.
+var errNoKernel = errors.New("the engine has no kernel for it")
+
 // prepare opens a session, warms it up, and returns the number of inferences of a block.
 func (s *sessions) prepare(ctx context.Context, r sessionRun) (int, error) {
 	ins, _, err := inputs.Inputs(r.m, r.feed)
@@ -74,6 +80,11 @@ func (s *sessions) prepare(ctx context.Context, r sessionRun) (int, error) {
 		return 0, err
 	}
 	s.open = append(s.open, x)
+	for _, st := range x.Steps() {
+		if st.State == engine.Failed || st.State == engine.Unsupported {
+			return 0, fmt.Errorf("%s does not run then: %w", st.Node.Op, cmp.Or(st.Err, errNoKernel))
+		}
+	}
 	count := 0
 	begin := time.Now()
 	for time.Since(begin) < warmUp || count < 2 {

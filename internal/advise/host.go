@@ -309,7 +309,7 @@ func (f *Facts) first() ([]*Advice, string) {
 	if all < 10*now || all < 1e-3 {
 		return nil, fmt.Sprintf("planning and the first inference take %s, a later one %s", duration(all), duration(now))
 	}
-	g, ok := promise(all, now/all, now/all/3, min(3*now/all, 0.5), FromProfile, "phases of this run, measured once each: a factor of three either way")
+	g, ok := promise(all, now/all, now/all/10, min(10*now/all, 0.5), FromProfile, "phases of this run, measured once each: a factor of ten either way")
 	if !ok {
 		return nil, small
 	}

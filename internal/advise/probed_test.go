@@ -1,13 +1,18 @@
 package advise_test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/advise"
+	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -224,5 +229,23 @@ func TestBatch(t *testing.T) {
 		if a != nil && (!near(a.Gain.Ratio, (c.low+c.high)/16) || !near(a.Gain.Band[1], 1.08*c.high/8) || !strings.Contains(a.Reason, "An item of a batch of 8 takes 0.17 times the time (0.16 to 0.19")) {
 			t.Errorf("%+v", a)
 		}
+	}
+}
+
+// A change that leaves layers out is no gain: the state of this LSTM does not fit a batch of 8.
+func TestUnrunChange(t *testing.T) {
+	t.Parallel()
+	m, err := opmeter.Open(filepath.Join(material.Root(), "examples", "lstm.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	p, err := opmeter.Count(m, opmeter.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &advise.Facts{Profile: p, Model: bridge.Of(m).Graph}
+	if res, err := advise.Here(t.Context(), f, &advise.Variant{Batch: 8}, time.Second); err == nil || !strings.Contains(err.Error(), "UNIDIRECTIONAL_SEQUENCE_LSTM does not run then: ") {
+		t.Errorf("%+v, %v", res, err)
 	}
 }

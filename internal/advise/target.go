@@ -239,7 +239,7 @@ func (f *Facts) fitting() (fit []*profile.Profile, why string) {
 	}
 	fit = slices.DeleteFunc(fit, func(p *profile.Profile) bool { return p.Totals.Latency == nil })
 	if len(fit) == 0 {
-		return nil, "no other target is known to hold the model"
+		return nil, "no other target is known to run the model"
 	}
 	return fit, ""
 }
@@ -249,7 +249,7 @@ func (f *Facts) fitting() (fit []*profile.Profile, why string) {
 func (f *Facts) otherTarget(reason string, before float64, figures []Figure, layers []int) ([]*Advice, string) {
 	fit, why := f.fitting()
 	if why != "" {
-		return nil, strings.TrimSpace(why + ": " + reason)
+		return nil, why
 	}
 	best := fit[0]
 	then, ok := best.Totals.Latency.Best()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Names of alternatives have files without their folders; what is no file stays.
+// Names of alternatives have files without their folders; other words stay.
 func TestWithoutFolder(t *testing.T) {
 	t.Parallel()
 	library := filepath.Join(string(filepath.Separator)+"opt", "ort", "libonnxruntime.so")

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/internal/measure/loadfigures"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -39,12 +41,33 @@ func NewFleet(ctx context.Context, m *graph.Model, o Options, streams int) (*Fle
 		f.r.s.Close()
 		return nil, err
 	}
+	if err := f.r.whole(); err != nil {
+		f.r.s.Close()
+		return nil, err
+	}
 	var err error
 	if f.f, err = f.r.fleet(ctx, streams); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// whole returns an error where most of the model does not run: a point of a sweep would have a
+// throughput that the model does not reach.
+func (r *runner) whole() error {
+	layers, most := r.p.Unrun()
+	if !most {
+		if layers = r.p.Starved(); layers == nil {
+			return nil
+		}
+	}
+	l := &r.p.Layers[layers[0]]
+	why := "it does not run"
+	if l.Cause != nil && l.Cause.Text != "" {
+		why = l.Cause.Text
+	}
+	return fmt.Errorf("%d of %s did not run: no latency for the model; the first is #%d %s: %s", len(layers), figures.Plural(len(r.p.Layers), "layer"), layers[0], l.Op, why)
 }
 
 // Close ends all sessions.
