@@ -176,11 +176,11 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version of opmeter",
+		Short:   "Print the version of opmeter, with its commit and date",
 		Example: `  opmeter version`,
 		Args:    none,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.out, "opmeter version %s\n", buildinfo.Version())
+			_, err := fmt.Fprintf(a.out, "opmeter version %s\n", buildinfo.Read())
 			return err
 		},
 	}

@@ -17,13 +17,16 @@ import (
 	"github.com/opmeter/opmeter/internal/cli"
 )
 
-// containerFile makes an image of the program alone.
-const containerFile = `# The program needs nothing beside it. Models come in as a volume:
-#   podman run --rm -v "$PWD:/work:ro" opmeter profile model.tflite
+// containerFile makes an image of the program alone. It has no shell, no other user and nothing to
+// write to.
+const containerFile = `# docker build -t opmeter .
+# docker run --rm --read-only -v "$PWD:/work" opmeter profile model.tflite
+# Files written to /work need a folder that user 65532 may write, or --user "$(id -u):$(id -g)".
 FROM scratch
-COPY opmeter /opmeter
+COPY --chmod=755 opmeter /usr/bin/opmeter
+USER 65532:65532
 WORKDIR /work
-ENTRYPOINT ["/opmeter"]
+ENTRYPOINT ["/usr/bin/opmeter"]
 `
 
 // entry is a file of a package.

@@ -1,7 +1,7 @@
-// Command release makes the files of a release: an archive for each system with the
-// programs, their manual and its completions, a container file, packages for pip and npm, and
-// checksums of all. The same commit gives the same bytes on every machine with the same Go.
-// docs/howto/release.md explains it.
+// Command release makes the files of a release: an archive for each system with the programs,
+// manual pages, completions and a container file; packages for pip, npm and Debian; a Homebrew
+// formula and a Scoop manifest; a software bill of materials; checksums of all. The same commit
+// gives the same bytes on every machine with the same Go. docs/howto/release.md explains it.
 //
 //	go run ./tools/release -o dist
 package main
@@ -23,6 +23,7 @@ import (
 // release is what packers work on.
 type release struct {
 	version   string
+	commit    string    // "" where git does not know it
 	when      time.Time // of the commit
 	systems   []string
 	documents []entry            // the files that every archive has
@@ -39,6 +40,10 @@ var packers = []struct {
 	{"archives", archives},
 	{"wheels", wheels},
 	{"npm", npm},
+	{"debs", debs},
+	{"formula", formula},
+	{"scoop", scoop},
+	{"sbom", sbom},
 }
 
 func main() {
@@ -70,7 +75,11 @@ func run(out, version string, list []string, wanted func(kind string) bool) erro
 			return err
 		}
 	}
-	r := &release{version: version, when: when, systems: list}
+	commit, err := git("rev-parse", "HEAD")
+	if err != nil {
+		commit = "" // an unpacked archive of the sources, whose version is given
+	}
+	r := &release{version: version, commit: commit, when: when, systems: list}
 	if r.documents, err = documents(".", version); err != nil {
 		return err
 	}

@@ -2,165 +2,264 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/csv"
+	"crypto/md5"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/testing/material"
 )
 
-// made is a release whose programs are short texts.
+// made is a release of programs that are only texts.
 func made(t *testing.T) *release {
 	t.Helper()
-	t.Chdir(filepath.Join("..", ".."))
-	r := &release{version: "v1.2.3", when: time.Unix(1_760_000_000, 0).UTC(), systems: systems, built: map[string][]entry{}}
-	for _, s := range systems {
-		for _, c := range commands {
-			r.built[s] = append(r.built[s], entry{programName(c, s), []byte(c + " for " + s), true})
-		}
+	r := &release{
+		version: "v1.2.3", commit: "0123abcd", when: time.Unix(1_760_000_000, 0).UTC(),
+		systems: []string{"linux/amd64", "darwin/arm64", "windows/amd64"}, built: map[string][]entry{},
+		documents: []entry{{name: "LICENSE", data: []byte("Apache")}, {name: "CHANGELOG.md", data: []byte("changes")}, {name: "man/man1/opmeter.1", data: []byte(".TH")}, {name: "completions/opmeter.bash", data: []byte("complete")}},
+	}
+	for _, s := range r.systems {
+		r.built[s] = []entry{{programName("opmeter", s), []byte("program for " + s), true}}
+	}
+	var err error
+	if r.files, err = archives(r); err != nil {
+		t.Fatal(err)
 	}
 	return r
 }
 
-// Each platform has a wheel with the modules, the programs and a RECORD of all its files. Two runs
-// give the same bytes.
-func TestWheels(t *testing.T) {
-	r := made(t)
-	files, err := wheels(r)
+// unar lists the members of an ar archive by name.
+func unar(t *testing.T, data []byte) (names []string, members map[string][]byte) {
+	t.Helper()
+	data, ok := bytes.CutPrefix(data, []byte("!<arch>\n"))
+	members = map[string][]byte{}
+	for ok && len(data) > 0 {
+		if len(data) < 60 || string(data[58:60]) != "`\n" {
+			t.Fatalf("bad head of a member %.60q", data)
+		}
+		name := strings.TrimSpace(string(data[:16]))
+		size, err := strconv.Atoi(strings.TrimSpace(string(data[48:58])))
+		if err != nil || size > len(data)-60 {
+			t.Fatalf("%s: size %q: %v", name, data[48:58], err)
+		}
+		names = append(names, name)
+		members[name] = data[60 : 60+size]
+		data = data[60+size+size%2:]
+	}
+	return names, members
+}
+
+// untar lists the files of a compressed archive by name; folders have no content.
+func untar(t *testing.T, data []byte) map[string]string {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := wheels(r)
-	if err != nil || len(files) != len(platforms) {
-		t.Fatalf("%d wheels: %v", len(files), err)
-	}
-	for i, f := range files {
-		if !bytes.Equal(f.data, again[i].data) {
-			t.Errorf("%s: two runs differ", f.name)
+	files := map[string]string{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
 		}
-		if want := "opmeter-1.2.3-py3-none-" + strings.Join(platforms[i].tags, ".") + ".whl"; f.name != want {
-			t.Errorf("name %s, want %s", f.name, want)
-		}
-		z, err := zip.NewReader(bytes.NewReader(f.data), int64(len(f.data)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		content := map[string][]byte{}
-		for _, m := range z.File {
-			r, err := m.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if content[m.Name], err = io.ReadAll(r); err != nil {
-				t.Fatal(err)
-			}
-			if run := strings.Contains(m.Name, ".data/scripts/"); run != (m.Mode().Perm() == 0o755) {
-				t.Errorf("%s: mode %v", m.Name, m.Mode())
-			}
-		}
-		program := "opmeter-1.2.3.data/scripts/" + programName("opmeter-engine", platforms[i].system)
-		for _, want := range []string{program, "opmeter/__init__.py", "opmeter/_flags.py", "opmeter/py.typed", "opmeter/compat/sensiml.py", "opmeter-1.2.3.dist-info/METADATA", "opmeter-1.2.3.dist-info/licenses/LICENSE"} {
-			if _, ok := content[want]; !ok {
-				t.Errorf("%s: %s is missing", f.name, want)
-			}
-		}
-		about := string(content["opmeter-1.2.3.dist-info/WHEEL"])
-		for _, tag := range platforms[i].tags {
-			if !strings.Contains(about, "Tag: py3-none-"+tag+"\n") {
-				t.Errorf("%s: no tag %s in %q", f.name, tag, about)
-			}
-		}
-		const record = "opmeter-1.2.3.dist-info/RECORD"
-		rows, err := csv.NewReader(bytes.NewReader(content[record])).ReadAll()
-		if err != nil || len(rows) != len(content) || z.File[len(z.File)-1].Name != record {
-			t.Fatalf("%s: %d rows for %d files: %v", f.name, len(rows), len(content), err)
-		}
-		for _, row := range rows {
-			data := content[row[0]]
-			sum := sha256.Sum256(data)
-			want := []string{row[0], "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]), fmt.Sprint(len(data))}
-			if row[0] == record {
-				want = []string{record, "", ""}
-			}
-			if !slices.Equal(row, want) {
-				t.Errorf("%s: %q, want %q", f.name, row, want)
-			}
-		}
-	}
-}
-
-// The main package depends on one for each platform, which only that platform installs.
-func TestNPM(t *testing.T) {
-	r := made(t)
-	files, err := npm(r)
-	if err != nil || len(files) != len(platforms)+1 {
-		t.Fatalf("%d packages: %v", len(files), err)
-	}
-	read := func(f entry) (m manifest, names []string) {
-		z, err := gzip.NewReader(bytes.NewReader(f.data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for r := tar.NewReader(z); ; {
-			h, err := r.Next()
-			if errors.Is(err, io.EOF) {
-				return m, names
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, h.Name)
-			if h.Name == "package/package.json" {
-				if err := json.NewDecoder(r).Decode(&m); err != nil {
-					t.Fatal(err)
+		if above := strings.TrimSuffix(h.Name, "/"); above != "." {
+			if _, ok := files[filepath.Dir(above)+"/"]; !ok && filepath.Dir(above) != "." {
+				if _, ok := files["./"+filepath.Dir(above)+"/"]; !ok {
+					t.Errorf("%s comes before its folder", h.Name)
 				}
 			}
 		}
-	}
-	main, names := read(files[len(platforms)])
-	if main.Name != "opmeter" || main.Bin["opmeter"] != "bin/opmeter.js" || !slices.Contains(names, "package/bin/opmeter.js") {
-		t.Errorf("%+v with %q", main, names)
-	}
-	for i, p := range platforms {
-		m, names := read(files[i])
-		if m.Name != "@opmeter/"+p.os+"-"+p.cpu || main.Optional[m.Name] != "1.2.3" || !slices.Equal(m.OS, []string{p.os}) || !slices.Equal(m.CPU, []string{p.cpu}) {
-			t.Errorf("%+v", m)
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if want := "package/bin/" + programName("opmeter", p.system); !slices.Contains(names, want) {
-			t.Errorf("%s: no %s in %q", files[i].name, want, names)
+		files[h.Name] = string(b)
+	}
+}
+
+// A Debian package has its three members, what describes it, the right sums, and the files where
+// Debian looks for them. dpkg-deb agrees where it is installed.
+func TestDebianPackage(t *testing.T) {
+	t.Parallel()
+	r := made(t)
+	files, err := debs(r)
+	if err != nil || len(files) != 1 || files[0].name != "opmeter_1.2.3_amd64.deb" {
+		t.Fatalf("%v, %v", files, err)
+	}
+	again, err := debs(r)
+	if err != nil || !bytes.Equal(files[0].data, again[0].data) {
+		t.Errorf("two packages of the same files differ: %v", err)
+	}
+	names, members := unar(t, files[0].data)
+	if want := []string{"debian-binary", "control.tar.gz", "data.tar.gz"}; !slices.Equal(names, want) || string(members["debian-binary"]) != "2.0\n" {
+		t.Errorf("members %q, want %q", names, want)
+	}
+	about, data := untar(t, members["control.tar.gz"]), untar(t, members["data.tar.gz"])
+	for _, want := range []string{"Package: opmeter\n", "Version: 1.2.3\n", "Architecture: amd64\n", "Depends: libc6\n"} {
+		if !strings.Contains(about["./control"], want) {
+			t.Errorf("control lacks %q:\n%s", want, about["./control"])
+		}
+	}
+	for _, name := range []string{"./usr/bin/opmeter", "./usr/share/man/man1/opmeter.1.gz", "./usr/share/bash-completion/completions/opmeter", "./usr/share/doc/opmeter/copyright", "./usr/share/doc/opmeter/changelog.gz"} {
+		content, ok := data[name]
+		if line := fmt.Sprintf("%x  %s\n", md5.Sum([]byte(content)), name[2:]); !ok || !strings.Contains(about["./md5sums"], line) {
+			t.Errorf("%s is missing, or its sum is", name)
+		}
+	}
+	tool, err := exec.LookPath("dpkg-deb")
+	if err != nil {
+		if material.Required() {
+			t.Fatal("dpkg-deb is missing")
+		}
+		t.Skip("no dpkg-deb")
+	}
+	path := filepath.Join(t.TempDir(), files[0].name)
+	if err := os.WriteFile(path, files[0].data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tool, "--field", path, "Package", "Version").CombinedOutput(); err != nil || string(out) != "Package: opmeter\nVersion: 1.2.3\n" {
+		t.Errorf("dpkg-deb: %v: %s", err, out)
+	}
+	root := t.TempDir()
+	if out, err := exec.Command(tool, "--extract", path, root).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg-deb: %v: %s", err, out)
+	}
+	if i, err := os.Stat(filepath.Join(root, "usr/bin/opmeter")); err != nil || i.Mode().Perm() != 0o755 {
+		t.Errorf("the program: %v, %v", i, err)
+	}
+}
+
+func TestDebianVersions(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[string]string{"v1.2.3": "1.2.3", "v1.2.3-rc1": "1.2.3+rc1", "v1.2.3-4-gabcdef0": "1.2.3+4+gabcdef0", "abcdef0": "0~abcdef0", "264ec3a": "0~264ec3a", "1234567-dirty": "0~1234567+dirty"} {
+		if got := debVersion(v); got != want {
+			t.Errorf("%s: %s, want %s", v, got, want)
 		}
 	}
 }
 
-func TestVersions(t *testing.T) {
+// Formula and manifest name the archives that were made, with their sums, and nothing else.
+func TestManifests(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ describe, wheel, npm string }{
-		{"v1.2.3", "1.2.3", "1.2.3"},
-		{"1.2.3", "1.2.3", "1.2.3"},
-		{"v1.2.3-dirty", "1.2.3+dirty", "1.2.3+dirty"},
-		{"v1.2.3-4-gabcdef0", "1.2.3.post4+gabcdef0", "1.2.3+4.gabcdef0"},
-		{"v1.2.3-4-gabcdef0-dirty", "1.2.3.post4+gabcdef0.dirty", "1.2.3+4.gabcdef0.dirty"},
-		{"0123456", "0.0.0.dev0+g0123456", "0.0.0-dev.g0123456"},
-		{"0123456-dirty", "0.0.0.dev0+g0123456.dirty", "0.0.0-dev.g0123456.dirty"},
-	} {
-		wheel, npm, err := versions(c.describe)
-		if err != nil || wheel != c.wheel || npm != c.npm {
-			t.Errorf("%s: %s %s %v, want %s %s", c.describe, wheel, npm, err, c.wheel, c.npm)
+	r := made(t)
+	ruby, err := formula(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(ruby[0].data)
+	for _, name := range []string{"opmeter-v1.2.3-linux-amd64.tar.gz", "opmeter-v1.2.3-darwin-arm64.tar.gz"} {
+		f, ok := r.packed(name)
+		if want := "releases/download/v1.2.3/" + name + "\"\n      sha256 \"" + sum(f) + "\"\n"; !ok || !strings.Contains(text, want) {
+			t.Errorf("formula lacks %q", want)
 		}
 	}
-	for _, bad := range []string{"", "one", "v1.2", "1.2.3/x"} {
-		if _, _, err := versions(bad); err == nil {
-			t.Errorf("%q is a version", bad)
+	if n := strings.Count(text, "sha256"); n != 2 || !strings.Contains(text, `version "1.2.3"`) {
+		t.Errorf("formula has %d archives, want 2:\n%s", n, text)
+	}
+	// Every block has its end.
+	open := strings.Count(text, " do\n") + strings.Count(text, "  def ") + strings.Count(text, "class ")
+	if ends := strings.Count(text, "end\n"); ends != open {
+		t.Errorf("formula: %d blocks, %d ends", open, ends)
+	}
+	files, err := scoop(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Version      string
+		Architecture map[string]struct {
+			URL, Hash string
+			Dir       string `json:"extract_dir"`
+		}
+		Bin []string
+	}
+	if err := json.Unmarshal(files[0].data, &m); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := r.packed("opmeter-v1.2.3-windows-amd64.zip")
+	if a := m.Architecture["64bit"]; m.Version != "1.2.3" || a.Hash != sum(f) || !strings.HasSuffix(a.URL, "/v1.2.3/"+f.name) || a.Dir != "opmeter-v1.2.3-windows-amd64" || len(m.Bin) != 2 {
+		t.Errorf("manifest %+v", m)
+	}
+	r.files = nil
+	for name, pack := range map[string]func(*release) ([]entry, error){"formula": formula, "scoop": scoop} {
+		if files, err := pack(r); err != nil || files != nil {
+			t.Errorf("%s of no archives: %v, %v", name, files, err)
+		}
+	}
+}
+
+// The bill of materials lists the modules that a program itself records, each once.
+func TestSBOM(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &release{version: "v1.2.3", systems: []string{"linux/amd64"}, built: map[string][]entry{"linux/amd64": {{"opmeter", program, true}}}}
+	files, err := sbom(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b struct {
+		BOMFormat, SpecVersion, SerialNumber string
+		Components                           []struct{ Name, Version, PURL string }
+		Dependencies                         []struct{ DependsOn []string }
+	}
+	if err := json.Unmarshal(files[0].data, &b); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range b.Components {
+		names = append(names, c.Name)
+		if c.Version == "" || c.PURL != "pkg:golang/"+strings.ToLower(c.Name)+"@"+c.Version {
+			t.Errorf("component %+v", c)
+		}
+	}
+	if b.BOMFormat != "CycloneDX" || b.SpecVersion != "1.6" || len(b.SerialNumber) != len("urn:uuid:")+36 {
+		t.Errorf("%+v", b)
+	}
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) || !slices.Contains(names, "github.com/spf13/cobra") || !slices.Contains(names, "stdlib") || !slices.Equal(names, b.Dependencies[0].DependsOn) {
+		t.Errorf("components %q", names)
+	}
+}
+
+// Workflows name no action by a branch, so that the same files run on the day of a release.
+func TestWorkflows(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../.github/workflows/*.yml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d workflows, %v", len(files), err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if _, action, ok := strings.Cut(line, "uses: "); ok && !strings.Contains(action, "@v") {
+				t.Errorf("%s: %s has no version", name, strings.TrimSpace(action))
+			}
+		}
+		if !strings.Contains(string(data), "\npermissions:\n") {
+			t.Errorf("%s: no permissions, so that the default ones hold", name)
 		}
 	}
 }

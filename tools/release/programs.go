@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // systems are those that a release has archives for.
@@ -22,7 +23,7 @@ func (r *release) programs(system string) ([]entry, error) {
 	}
 	var files []entry
 	for _, c := range commands {
-		data, err := build(c, system)
+		data, err := r.build(c, system)
 		if err != nil {
 			return nil, err
 		}
@@ -42,8 +43,11 @@ func programName(program, system string) string {
 	return program
 }
 
-// build compiles a program without anything of the machine that does it.
-func build(program, system string) ([]byte, error) {
+// stamp is the variable that holds a program's version, commit and date.
+const stamp = "github.com/opmeter/opmeter/internal/base/buildinfo.stamp"
+
+// build compiles a program without anything of the machine or folder that does it.
+func (r *release) build(program, system string) ([]byte, error) {
 	goos, arch, ok := strings.Cut(system, "/")
 	if !ok {
 		return nil, fmt.Errorf("system %q: write it as linux/amd64", system)
@@ -54,7 +58,8 @@ func build(program, system string) ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, programName(program, system))
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", bin, "./cmd/"+program)
+	flags := "-s -w -buildid= -X " + stamp + "=" + strings.Join([]string{r.version, r.commit, r.when.Format(time.DateOnly)}, ",")
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", bin, "./cmd/"+program)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0")
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
