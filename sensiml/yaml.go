@@ -2,15 +2,16 @@ package sensiml
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Texts in YAML as PyYAML writes them: plain where that reads back as the same text, in single
 // quotes where not, in double quotes where it has characters that need escapes.
 
 // yamlTyped matches plain texts that YAML 1.1 reads as something else than a text.
-var yamlTyped = regexp.MustCompile(`^(?:` + strings.Join([]string{
+var yamlTyped = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF`,
 	`[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?`, `\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?`,
 	`[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*`, `[-+]?\.(?:inf|Inf|INF)`, `\.(?:nan|NaN|NAN)`,

@@ -1,9 +1,9 @@
 package align
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -22,11 +22,11 @@ var (
 	}
 
 	// The last parts of names of TensorFlow operators, of which one layer has several.
-	nameOperators = regexp.MustCompile(`/(Conv[123]D|Conv2DBackpropInput|DepthwiseConv2dNative|depthwise|MatMul|BiasAdd|Relu6?|` +
+	nameOperators = lazyregexp.New(`/(Conv[123]D|Conv2DBackpropInput|DepthwiseConv2dNative|depthwise|MatMul|BiasAdd|Relu6?|` +
 		`FusedBatchNorm(V[123])?|add|Add|AddV2|mul|Conv|Gemm|MatMul_quant|kernel|weights?|conv[123]d_transpose|separable_conv2d)(_[0-9]+)?$`)
 
 	// A program that makes names by counting gives another layer of another model the same name.
-	numbered = regexp.MustCompile(`^([^/.]*|input\.)[0-9]+$`)
+	numbered = lazyregexp.New(`^([^/.]*|input\.)[0-9]+$`)
 )
 
 // name is what a layer is named by.

@@ -53,6 +53,9 @@ func TestExpressionsCompile(t *testing.T) {
 			case *ast.ValueSpec:
 				for i, v := range n.Values {
 					texts[dir][n.Names[i].Name] = v
+					if c, ok := v.(*ast.CallExpr); ok && eager(c) && !developer.MatchString(filepath.ToSlash(name)) {
+						t.Errorf("%s: compiled at each start of the program; use lazyregexp.New", set.Position(v.Pos()))
+					}
 				}
 			case *ast.CallExpr:
 				if s, ok := n.Fun.(*ast.SelectorExpr); ok {
@@ -85,6 +88,19 @@ func TestExpressionsCompile(t *testing.T) {
 	if found < 100 {
 		t.Errorf("%d expressions found, expected at least 100", found)
 	}
+}
+
+// developer matches files of programs and tests that users do not start.
+var developer = regexp.MustCompile(`^\.\./\.\./\.\./(tools|bench|web|examples|internal/testing|internal/kernel/gen)/`)
+
+// eager reports whether a call compiles an expression at once.
+func eager(c *ast.CallExpr) bool {
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, _ := s.X.(*ast.Ident)
+	return x != nil && x.Name == "regexp" && s.Sel.Name == "MustCompile"
 }
 
 // text is the value of a constant expression.

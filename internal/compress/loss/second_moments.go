@@ -3,6 +3,7 @@ package loss
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
@@ -212,11 +213,11 @@ func (m *moments) addLinear(group int, x []float32, stride, n int) {
 	}
 }
 
-var allOnes = slices.Repeat([]float32{1}, 1<<16)
+var allOnes = sync.OnceValue(func() []float32 { return slices.Repeat([]float32{1}, 1<<16) })
 
 func ones(n int) []float32 {
-	if n <= len(allOnes) {
-		return allOnes[:n]
+	if all := allOnes(); n <= len(all) {
+		return all[:n]
 	}
 	return slices.Repeat([]float32{1}, n)
 }

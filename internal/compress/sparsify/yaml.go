@@ -3,11 +3,11 @@ package sparsify
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -191,7 +191,7 @@ func (e *expression) product() (float64, error) {
 	return v, err
 }
 
-var word = regexp.MustCompile(`^(?:[A-Za-z_]\w*|[0-9.]+(?:[eE][-+]?[0-9]+)?)`)
+var word = lazyregexp.New(`^(?:[A-Za-z_]\w*|[0-9.]+(?:[eE][-+]?[0-9]+)?)`)
 
 func (e *expression) term() (float64, error) {
 	if e.depth++; e.depth > maxDepth {
