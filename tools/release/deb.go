@@ -37,8 +37,8 @@ func debs(r *release) (out []entry, err error) {
 	return out, nil
 }
 
-// debVersion is a version as dpkg compares it: it begins with a digit and has no hyphen, which would
-// begin a revision of the package. What git describes without a tag comes before all versions.
+// debVersion is a version as dpkg compares it. It begins with a digit and has no hyphen, which
+// would begin a revision of the package. A commit without a tag comes before all versions.
 func debVersion(v string) string {
 	v = strings.NewReplacer("-", "+", "_", "+").Replace(strings.TrimPrefix(v, "v"))
 	if number, _, _ := strings.Cut(v, "."); number == "" || strings.Trim(number, "0123456789") != "" || number == v {

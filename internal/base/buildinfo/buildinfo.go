@@ -14,8 +14,8 @@ const module = "github.com/opmeter/opmeter"
 // without the version control system; tools/release passes it.
 var stamp string
 
-// Info says what a program was built from. Commit and Date (of the commit, such as "2026-11-29") are
-// empty where the build does not know them.
+// Info says what a program was built from. Commit and Date (that of the commit, such as
+// "2026-11-29") are empty where the build does not record them.
 type Info struct{ Version, Commit, Date string }
 
 // Version returns the module's version as recorded by the build, also if the module is part of
@@ -52,7 +52,7 @@ func read(stamp string, b *debug.BuildInfo) Info {
 	return i
 }
 
-// String is one line: the version, then what is known of the commit.
+// String returns one line: the version, then commit and date where they are recorded.
 func (i Info) String() string {
 	var known []string
 	if i.Commit != "" {
