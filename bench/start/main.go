@@ -6,6 +6,11 @@
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start [-n 5] [-threads 1] [-only NAME] \
 //		[-against onnxruntime,litert] [PATH ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/start -networks FOLDER
+//	go run ./bench/start -program opmeter [-n 25] [MODEL]
+//
+// With -program it measures the program instead: its size, and how long it takes to print its
+// version and the table of an estimate (of examples/resnet8.yaml). OPMETER_CPU selects the
+// instruction set.
 //
 // Without models it takes models/real of the reference material. With -networks it makes
 // full-size networks with random weights in a folder (see bench/networks) and takes those.
@@ -18,6 +23,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -59,13 +65,17 @@ func main() {
 	only := flag.String("only", "", "only models whose name contains this")
 	into := flag.String("networks", "", "make full-size networks in this folder and take those")
 	against := flag.String("against", "onnxruntime,openvino,litert", "the engines to compare with")
+	binary := flag.String("program", "", "measure the start of this opmeter program instead")
 	one := flag.String("one", "", "what the command asks of itself: an engine to start")
 	library := flag.String("library", "", "with -one: its library")
 	flag.Parse()
 	var err error
-	if *one != "" {
+	switch {
+	case *one != "":
 		err = start(*one, *library, flag.Arg(0), *threads)
-	} else {
+	case *binary != "":
+		err = program(*binary, cmp.Or(flag.Arg(0), "examples/resnet8.yaml"), *rounds)
+	default:
 		err = bench(strings.Split(*against, ","), *rounds, *threads, *only, *into, flag.Args())
 	}
 	if err != nil {
