@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 if TYPE_CHECKING:
     from ._profile import Layer, Layers, Profile
 
-_STYLE = "border-collapse:collapse;font:13px system-ui,sans-serif"
+_STYLE = "border-collapse:collapse;margin:6px 0;font:13px system-ui,sans-serif"
 _SHOWN = 5  # slowest layers of a summary
 
 
@@ -93,6 +93,8 @@ def summary(profile: Profile) -> str:
 
 def frame(page: str) -> str:
     """Return the page in a frame: its scripts run without access to the notebook."""
+    # Links within the page would otherwise lead to the address of the notebook.
+    page = page.replace("<head>", '<head><base href="about:srcdoc">', 1)
     return (
         '<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:700px;border:1px solid #8884"'
         f' srcdoc="{html.escape(page)}"></iframe>'

@@ -145,6 +145,7 @@ class Functions(ModelCase):
         self.assertIn("90 % band", text)
         self.assertIn('sandbox="allow-scripts allow-downloads"', text)
         self.assertEqual(text.count("<iframe"), 1)
+        self.assertIn("&lt;head&gt;&lt;base href=&quot;about:srcdoc&quot;&gt;", text)
         self.assertNotIn("<script", text)  # the page is an attribute, all of it
         self.assertEqual(p.layers._repr_html_().count("<tr>"), len(p.layers) + 1)
         p.data["model"]["name"] = "<script>alert(1)</script>"
