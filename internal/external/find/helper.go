@@ -1,6 +1,8 @@
 package find
 
 import (
+	"fmt"
+
 	"github.com/opmeter/opmeter/internal/external"
 )
 
@@ -10,15 +12,24 @@ const HelperName = "opmeter-engine"
 // HelperVariable is the environment variable that names the program.
 const HelperVariable = "OPMETER_ENGINE"
 
-// Helper finds the program that opens libraries: by the variable, beside the running program
-// (also with links resolved), or in PATH. An error is an [external.Error] of one line.
+// Helper finds the program that opens libraries. An error is an [external.Error] of one line.
 func (e *Env) Helper() (string, error) {
-	name := HelperName
+	path, err := e.Companion(HelperName, HelperVariable, "opens other engines")
+	if err != nil {
+		err = external.Errorf(external.NoHelper, "%v", err)
+	}
+	return path, err
+}
+
+// Companion finds a program of the same release: by a variable of the environment, beside the
+// running program (also with links resolved), or in PATH. use says what it does, for the error of
+// one line.
+func (e *Env) Companion(program, variable, use string) (string, error) {
+	name := program
 	if e.OS == "windows" {
 		name += ".exe"
 	}
-	const get = "go install github.com/opmeter/opmeter/cmd/opmeter-engine@latest"
-	if path := e.Getenv(HelperVariable); path != "" {
+	if path := e.Getenv(variable); path != "" {
 		path = e.abs(path)
 		if e.Files.Kind(path) == kindFolder {
 			path = e.join(path, name)
@@ -27,9 +38,9 @@ func (e *Env) Helper() (string, error) {
 		case kindProgram:
 			return path, nil
 		case kindNone:
-			return "", external.Errorf(external.NoHelper, "%s=%s: no such program: name %s with it, or unset it", HelperVariable, path, name)
+			return "", fmt.Errorf("%s=%s: no such program: name %s with it, or unset it", variable, path, name)
 		}
-		return "", external.Errorf(external.NoHelper, "%s=%s is not an executable program: name %s with it, or unset it", HelperVariable, path, name)
+		return "", fmt.Errorf("%s=%s is not an executable program: name %s with it, or unset it", variable, path, name)
 	}
 	var dirs []string
 	if e.Program != "" {
@@ -40,6 +51,6 @@ func (e *Env) Helper() (string, error) {
 			return path, nil
 		}
 	}
-	return "", external.Errorf(external.NoHelper, "%s is absent, the program that opens other engines: put it beside opmeter (%s), or name it with %s=/path/to/%s",
-		name, get, HelperVariable, name)
+	return "", fmt.Errorf("%s is absent, the program that %s: put it beside opmeter (go install github.com/opmeter/opmeter/cmd/%s@latest), or name it with %s=/path/to/%s",
+		name, use, program, variable, name)
 }
