@@ -42,6 +42,7 @@ var layers = [][]string{
 	{"target"},                       // public API: hardware to estimate for
 	{"compress", "device", "record"}, // public API by topic
 	{"internal/cli"},                 // one file a verb
+	{"internal/mcp"},                 // tools for AI agents: opmeter-mcp alone links them
 	{"cmd"},                          // main packages of the product
 	{"internal/testing"},             // what only tests use
 	{"examples", "bench", "tools"},   // programs for developers
@@ -49,15 +50,17 @@ var layers = [][]string{
 
 // users names the folders that may import a module that only some code should depend on.
 var users = map[string][]string{
-	"github.com/ebitengine/purego":   {"internal/external"}, // opmeter itself stays static
-	"github.com/spf13/cobra":         {"internal/cli"},
-	"github.com/spf13/pflag":         {"internal/cli"},
-	"charm.land/lipgloss/v2":         {"internal/report"},
-	"github.com/go-json-experiment/": {"internal/base/jsonx"},
-	"go.bug.st/serial":               {"internal/base/port"},
-	"github.com/klauspost/cpuid/v2":  {"internal/measure/machine"},
-	"golang.org/x/sys/cpu":           {"internal/kernel/simd"},
-	"go.yaml.in/yaml/v4":             {"internal/model/netspec", "internal/estimate/chip", "internal/compress/sparsify", "internal/device/firmware", "internal/gate"},
+	"github.com/ebitengine/purego":    {"internal/external"}, // opmeter itself stays static
+	"github.com/spf13/cobra":          {"internal/cli"},
+	"github.com/spf13/pflag":          {"internal/cli"},
+	"github.com/modelcontextprotocol": {"internal/mcp"},
+	"github.com/google/jsonschema-go": {"internal/mcp"},
+	"charm.land/lipgloss/v2":          {"internal/report"},
+	"github.com/go-json-experiment/":  {"internal/base/jsonx"},
+	"go.bug.st/serial":                {"internal/base/port"},
+	"github.com/klauspost/cpuid/v2":   {"internal/measure/machine"},
+	"golang.org/x/sys/cpu":            {"internal/kernel/simd"},
+	"go.yaml.in/yaml/v4":              {"internal/model/netspec", "internal/estimate/chip", "internal/compress/sparsify", "internal/device/firmware", "internal/gate"},
 }
 
 // testOnly are packages that the product never imports.
@@ -129,6 +132,9 @@ func fault(from, imported string) string {
 	if level(folder) > at {
 		return "it is in a higher layer"
 	}
+	if folder == "internal/mcp" && from == "cmd/opmeter" {
+		return "it brings an HTTP server: only cmd/opmeter-mcp may link it"
+	}
 	if rest, ok := strings.CutPrefix(folder, "internal/external/"); ok && rest != "find" &&
 		!within(from, "internal/external", "cmd/opmeter-engine", "internal/testing", "bench") {
 		return "it loads shared libraries: only cmd/opmeter-engine may link it"
@@ -167,6 +173,9 @@ func TestFault(t *testing.T) {
 		{"internal/runtime/engine", module + "/profile", "higher layer"},
 		{"internal/cli", module, ""},
 		{"internal/cli", module + "/internal/external/litert", "shared libraries"},
+		{"internal/cli", module + "/internal/mcp", "higher layer"},
+		{"cmd/opmeter", module + "/internal/mcp", "HTTP server"},
+		{"cmd/opmeter-mcp", module + "/internal/mcp", ""},
 		{"internal/base/stats", "github.com/spf13/cobra", "only internal/cli"},
 		{"internal/model/onnx", "testing", "only tests"},
 		{"internal/fresh", "fmt", "no layer"},

@@ -36,6 +36,7 @@ var files = []file{
 	{"docs/reference/output-formats.md", outputPage},
 	{"docs/reference/advice-rules.md", advicePage},
 	{"docs/reference/import-list.md", importPage},
+	{"docs/reference/mcp.md", mcpPage},
 	{"docs/reference/quantities.md", quantitiesPage},
 	{"docs/reference/target-list.md", targetsPage},
 	{"docs/reference/operators.md", operatorsPage},
