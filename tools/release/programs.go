@@ -12,8 +12,9 @@ import (
 // systems are those that a release has archives for.
 var systems = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "freebsd/amd64"}
 
-// commands are the programs below cmd: the second one opens external engines for the first.
-var commands = []string{"opmeter", "opmeter-engine"}
+// commands are the programs below cmd: the second one opens external engines for the first, the
+// third one answers agents.
+var commands = []string{"opmeter", "opmeter-engine", "opmeter-mcp"}
 
 // programs returns the programs of a system. It builds them once a release, whatever the number of
 // packages that contain them.
