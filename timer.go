@@ -3,11 +3,13 @@ package opmeter
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/measure/ab/worker"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
 )
 
 // Timer times a loaded model in short blocks of inferences. Programs that compare alternatives
@@ -39,14 +41,27 @@ func NewTimer(ctx context.Context, m *Model, o Options) (*Timer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p, err := Count(m, o.Inputs); err == nil {
-		if layers, most := p.Unrun(); most {
-			s.Close()
-			l := &p.Layers[layers[0]]
-			return nil, failed(m.in.Graph.Path, fmt.Errorf("%d of %d layers do not run, the first is #%d %s: no latency for the model", len(layers), len(p.Layers), layers[0], l.Op))
-		}
+	if err := s.whole(o.Inputs); err != nil {
+		s.Close()
+		return nil, err
 	}
 	return &Timer{&worker.Function{Run: func() error { return s.Run(ctx) }, Parallel: o.Threads > 1}, s.Close}, nil
+}
+
+// whole returns an error where most of the work of the model does not run.
+func (s *Session) whole(in Inputs) error {
+	if !slices.ContainsFunc(s.s.Steps(), func(st engine.Step) bool { return st.State == engine.Unsupported || st.State == engine.Failed }) {
+		return nil
+	}
+	p, err := Count(s.m, in)
+	if err != nil {
+		return err
+	}
+	if layers, most := p.Unrun(); most {
+		l := &p.Layers[layers[0]]
+		return failed(s.m.in.Graph.Path, fmt.Errorf("%d of %d layers do not run, the first is #%d %s: no latency for the model", len(layers), len(p.Layers), layers[0], l.Op))
+	}
+	return nil
 }
 
 // Warm runs the model until its latency is steady.
