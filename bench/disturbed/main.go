@@ -141,9 +141,7 @@ func burden(kind string) error {
 // resultOf returns a function that takes the figures from a profile, begun at a time.
 func resultOf(start time.Time) func(*profile.Profile) result {
 	return func(p *profile.Profile) result {
-		if speed, ok := quality.Speed(p); ok {
-			quality.BetweenRuns(p, speedlog.Default(p.Host.CPUModel).Add(speed, start))
-		}
+		quality.BetweenRuns(p, speedlog.Default(p.Host.CPUModel), start)
 		r := result{Took: time.Since(start).Seconds(), Interval: p.Totals.Latency.CI95, Tolerance: -1}
 		r.Latency, _ = p.Totals.Latency.Best()
 		if t := p.Trust; t != nil {

@@ -187,9 +187,7 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 				p, err := opmeter.Profile(ctx, m, opts)
 				took = time.Since(began)
 				if err == nil && p.Host != nil {
-					if speed, ok := quality.Speed(p); ok {
-						quality.BetweenRuns(p, speedlog.Default(p.Host.CPUModel).Add(speed, began))
-					}
+					quality.BetweenRuns(p, speedlog.Default(p.Host.CPUModel), began)
 				}
 				if _, ok := errors.AsType[*opmeter.UnrunError](err); ok {
 					err = nil // each output says so itself

@@ -3,6 +3,7 @@ package quality
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -30,7 +31,11 @@ func TestBetweenRuns(t *testing.T) {
 		}
 		p.Trust = Doubts{}.Trust(0.03, true)
 		p.Trust.Blocks = new(int64(32))
-		BetweenRuns(p, c.earlier)
+		l := &log{earlier: c.earlier}
+		BetweenRuns(p, l, time.Time{})
+		if l.added != 1 {
+			t.Errorf("%s: added %g, want 1", c.name, l.added)
+		}
 		if got := *p.Trust.Tolerance; math.Abs(got-c.tolerance) > 1e-9 {
 			t.Errorf("%s: tolerance %.4f, want %.4f", c.name, got, c.tolerance)
 		}
@@ -40,10 +45,42 @@ func TestBetweenRuns(t *testing.T) {
 	}
 }
 
+// log is a log in memory.
+type log struct {
+	earlier []float64
+	added   float64
+}
+
+func (l *log) Add(speed float64, _ time.Time) []float64 {
+	l.added = speed
+	return l.earlier
+}
+
+// TestDisturbedSpeed: a busy machine's speed is neither kept nor compared.
+func TestDisturbedSpeed(t *testing.T) {
+	t.Parallel()
+	p := &profile.Profile{}
+	if err := p.Totals.Set("machine_speed", &profile.Metric{Median: new(0.3)}); err != nil {
+		t.Fatal(err)
+	}
+	var d Doubts
+	d.Add(profile.DoubtBusy, profile.Good, 2, 0.5)
+	p.Trust = d.Trust(0.03, true)
+	l := &log{earlier: []float64{1, 1, 1, 1}, added: -1}
+	BetweenRuns(p, l, time.Time{})
+	if *p.Trust.Tolerance != 0.03 || l.added != 0 {
+		t.Errorf("tolerance %g, added %g, want 0.03 and nothing", *p.Trust.Tolerance, l.added)
+	}
+	l.earlier = []float64{1, 1, 0.8, 1.25, 1}
+	if BetweenRuns(p, l, time.Time{}); *p.Trust.Tolerance < 0.2 || *p.Trust.Tolerance > 0.26 {
+		t.Errorf("tolerance %g, want the spread of the earlier speeds", *p.Trust.Tolerance)
+	}
+}
+
 // TestSpeed: modes that the speed explains have the speed of the stated one.
 func TestSpeed(t *testing.T) {
 	t.Parallel()
-	p := &profile.Profile{}
+	p := &profile.Profile{Trust: &profile.Trust{}}
 	if v, ok := Speed(p); ok {
 		t.Errorf("%g without a speed", v)
 	}

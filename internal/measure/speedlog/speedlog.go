@@ -46,10 +46,11 @@ type entry struct {
 	speed    float64
 }
 
-// Add returns the earlier speeds of this computer, the oldest first, and adds one. Nothing of the
-// file is an error: a line that cannot be read is left out, a file that cannot be written remains.
+// Add returns the earlier speeds of this computer, the oldest first, and adds one, unless it is 0.
+// Nothing of the file is an error: a line that cannot be read is left out, a file that cannot be
+// written remains.
 func (l Log) Add(speed float64, now time.Time) []float64 {
-	if l.Path == "" || !(speed > 0) {
+	if l.Path == "" {
 		return nil
 	}
 	h := fnv.New64a()
@@ -61,6 +62,9 @@ func (l Log) Add(speed float64, now time.Time) []float64 {
 		if keep = append(keep, e); e.computer == computer {
 			earlier = append(earlier, e.speed)
 		}
+	}
+	if !(speed > 0) {
+		return earlier
 	}
 	keep = append(keep, entry{now.Unix(), computer, speed})
 	own := len(earlier) + 1
