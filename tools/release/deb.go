@@ -57,11 +57,13 @@ func (r *release) installed(programs []entry) (files []entry, err error) {
 		"completions/opmeter.zsh":  "usr/share/zsh/vendor-completions/_opmeter",
 		"completions/opmeter.fish": "usr/share/fish/vendor_completions.d/opmeter.fish",
 		"README.md":                "usr/share/doc/opmeter/README.md",
-		"LICENSE":                  "usr/share/doc/opmeter/copyright",
-		"CHANGELOG.md":             "usr/share/doc/opmeter/changelog.gz",
+		"CHANGELOG.md":             "usr/share/doc/opmeter/CHANGELOG.md.gz",
 	}
-	for _, d := range r.documents {
+	for _, d := range append(r.policy(), r.documents...) {
 		to := places[d.name]
+		if strings.HasPrefix(d.name, "usr/") {
+			to = d.name
+		}
 		if page, ok := strings.CutPrefix(d.name, "man/"); ok {
 			to = "usr/share/man/" + page + ".gz"
 		}
@@ -75,9 +77,6 @@ func (r *release) installed(programs []entry) (files []entry, err error) {
 			}
 			d.data = b.Bytes()
 		}
-		if d.name == "LICENSE" {
-			d.data = slices.Concat([]byte("Upstream-Name: opmeter\nSource: https://"+module+"\nLicense: Apache-2.0\n\n"), d.data)
-		}
 		files = append(files, entry{name: to, data: d.data})
 	}
 	slices.SortFunc(files, func(a, b entry) int { return strings.Compare(a.name, b.name) })
@@ -86,6 +85,36 @@ func (r *release) installed(programs []entry) (files []entry, err error) {
 
 // module is the address of the project.
 const module = "github.com/opmeter/opmeter"
+
+// maintainer is whom packages name.
+const maintainer = "The opmeter developers <opmeter@users.noreply.github.com>"
+
+// policy returns the files that Debian's policy asks for. Programs of Go are static or without
+// the hardening of C compilers, which lintian would report.
+func (r *release) policy() []entry {
+	return []entry{
+		{name: "usr/share/doc/opmeter/copyright", data: fmt.Appendf(nil, `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: opmeter
+Source: https://%s
+
+Files: *
+Copyright: %d The opmeter developers
+License: Apache-2.0
+ On Debian systems, the text of the Apache License 2.0 is in
+ /usr/share/common-licenses/Apache-2.0.
+`, module, r.when.Year())},
+		{name: "usr/share/doc/opmeter/changelog.gz", data: fmt.Appendf(nil, `opmeter (%s) unstable; urgency=medium
+
+  * CHANGELOG.md.gz lists the changes of this version.
+
+ -- %s  %s
+`, debVersion(r.version), maintainer, r.when.Format(time.RFC1123Z))},
+		{name: "usr/share/lintian/overrides/opmeter", data: []byte(`opmeter: statically-linked-binary [usr/bin/opmeter]
+opmeter: hardening-no-relro [usr/bin/opmeter-engine]
+opmeter: hardening-no-pie [usr/bin/opmeter-engine]
+`)},
+	}
+}
 
 func zip9(b *bytes.Buffer, data []byte) error {
 	z, err := gzip.NewWriterLevel(b, gzip.BestCompression)
@@ -107,7 +136,7 @@ func deb(version, arch string, files []entry, when time.Time) ([]byte, error) {
 	control := fmt.Sprintf(`Package: opmeter
 Version: %s
 Architecture: %s
-Maintainer: The opmeter developers <opmeter@users.noreply.github.com>
+Maintainer: %s
 Installed-Size: %d
 Depends: libc6
 Section: science
@@ -117,7 +146,7 @@ Description: profiler for neural-network models
  opmeter shows where a TensorFlow Lite or ONNX model spends time, memory and
  energy, operator by operator, and how reliable each figure is. It measures on
  this computer or a connected board, and estimates for microcontrollers.
-`, version, arch, size, module)
+`, version, arch, maintainer, size, module)
 	about, err := debTar([]entry{{name: "control", data: []byte(control)}, {name: "md5sums", data: []byte(sums)}}, when)
 	if err != nil {
 		return nil, err
