@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// program measures fresh processes of the opmeter program, interleaved: its version, and an estimate
-// of a model up to the table. It prints medians, minima and the size of the file.
+// program measures fresh processes of the opmeter program, interleaved: its version, and an
+// estimate of a model up to the table. It prints medians, minima and the size of the file.
 func program(path, model string, rounds int) error {
 	info, err := os.Stat(path)
 	if err != nil {
