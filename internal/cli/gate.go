@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/infile"
 	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 )
 
@@ -292,7 +293,9 @@ func (g *gateRun) ignore(ctx context.Context, i *gate.Ignore) error {
 	if err := g.store.Ignore(*i); err != nil {
 		return withStatus(statusUse, plainPath(err))
 	}
-	fmt.Fprintf(g.a.out, "%s does not decide until %s: %s\n", i.Figure, i.Until, text.Clean(i.Reason))
+	for _, l := range report.Wrap(fmt.Sprintf("%s does not decide until %s: %s", i.Figure, i.Until, text.Clean(i.Reason)), g.a.width) {
+		fmt.Fprintln(g.a.out, l)
+	}
 	return nil
 }
 

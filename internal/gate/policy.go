@@ -321,7 +321,7 @@ func Nearest(wrong string, names []string) string {
 	}
 	var list []string
 	for _, n := range names {
-		if len(wrong) > 2 && strings.Contains(n, strings.ToLower(wrong)) && len(list) < 3 {
+		if len(wrong) > 2 && strings.Contains(n, strings.ToLower(wrong)) && len(list) < 3 && !slices.Contains(list, n) {
 			list = append(list, n)
 		}
 	}

@@ -50,6 +50,19 @@ measure: {budget: 90s, processes: 7}
 	}
 }
 
+// Hints name the nearest keys, each once, also where a word is only a part of them.
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	for wrong, want := range map[string]string{
+		"mac": " (did you mean macs?)", "flash": " (did you mean flash_bytes?)", "zzzzzzzzzz": "",
+		"models/b": " (did you mean models/b.tflite?)",
+	} {
+		if got := Nearest(wrong, append(Keys(), "models/b.tflite", "models/b.tflite")); got != want {
+			t.Errorf("%s: %q, want %q", wrong, got, want)
+		}
+	}
+}
+
 func TestPolicyErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

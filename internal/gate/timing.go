@@ -48,7 +48,10 @@ func (t *Timing) Measure(ctx context.Context, versions []ab.Alternative, source 
 		row.Why = fmt.Sprintf("the budget of %v is too short for %d processes of each version", t.Budget, ab.MinProcesses)
 	default:
 		c := &res.Comparisons[0]
-		row = Measured(t.Rule, res.Alternatives[0].Seconds, res.Alternatives[1].Seconds, Interval{c.Ratio, c.Low, c.High, c.Detectable})
+		// The ratio of interleaved blocks is what was measured; a quotient of two medians would be
+		// another one.
+		base := res.Alternatives[0].Seconds
+		row = Measured(t.Rule, base, base*c.Ratio, Interval{c.Ratio, c.Low, c.High, c.Detectable})
 	}
 	return row, res, err
 }

@@ -46,6 +46,9 @@ func TestTiming(t *testing.T) {
 		if math.Abs(*row.Ratio/c.effect-1) > 0.05 {
 			t.Errorf("%s: ratio %v", c.name, *row.Ratio)
 		}
+		if quotient := *row.New / *row.Base; math.Abs(quotient / *row.Ratio - 1) > 1e-9 {
+			t.Errorf("%s: the times are in the ratio %v, stated is %v", c.name, quotient, *row.Ratio)
+		}
 		// Undecided uses the budget before it says so, decided stops earlier.
 		if used := res.TookS > 55; used != (row.Verdict == Undecided) {
 			t.Errorf("%s: %s after %.0f s", c.name, row.Verdict, res.TookS)
