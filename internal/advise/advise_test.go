@@ -663,3 +663,41 @@ func TestRules(t *testing.T) {
 		seen[r.Code] = true
 	}
 }
+
+// A change that needs more memory says so; one whose model does not load is no advice, and not said
+// to fit.
+func TestCosts(t *testing.T) {
+	t.Parallel()
+	changed := func(f *advise.Facts, change func(p *profile.Profile)) {
+		estimate := f.Estimate
+		f.Estimate = func(g *graph.Model) (*profile.Profile, error) {
+			p, err := estimate(g)
+			if err == nil {
+				change(p)
+			}
+			return p, err
+		}
+	}
+	f := onTarget(t, conv(20).model(t), "stm32l4r5")
+	changed(f, func(p *profile.Profile) { p.Totals.FlashBytes = new(2 * *f.Profile.Totals.FlashBytes) })
+	r := advise.About(f, "int8-target")
+	if len(r.Advice) != 1 {
+		t.Fatalf("silent: %+v", r.Silent)
+	}
+	if a := r.Advice[0]; !strings.Contains(a.Costs, "of flash in place of") || !strings.Contains(a.Costs, "(+100 %)") || strings.Contains(a.Reason, "flash") || !strings.Contains(r.Answer(), "It costs ") {
+		t.Errorf("costs %q, reason %q, answer %q", a.Costs, a.Reason, r.Answer())
+	}
+	unloaded := func(p *profile.Profile) {
+		p.Layers[0].State, p.Layers[0].Cause = profile.Unsupported, &profile.Cause{Code: profile.ByOperator, Text: "no such kernel"}
+	}
+	f = onTarget(t, conv(20).model(t), "stm32l4r5")
+	changed(f, unloaded)
+	if r := advise.About(f, "int8-target"); len(r.Advice) > 0 || !strings.Contains(r.Silent[0].Reason, "does not run there either: the runtime has no kernel for 1 layer, the first is #0") {
+		t.Errorf("%+v %+v", r.Advice, r.Silent)
+	}
+	f = onTarget(t, conv(92).model(t), "stm32l4r5")
+	changed(f, unloaded)
+	if r := advise.About(f, "ram"); len(r.Advice) > 0 && strings.Contains(r.Advice[0].Reason, "The int8 model fits") {
+		t.Errorf("%+v", r.Advice[0])
+	}
+}

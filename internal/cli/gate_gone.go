@@ -51,7 +51,11 @@ func (g *gateRun) gone(ctx context.Context, args []string, jobs []gateJob, b *ga
 		add(at[0], "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(blobs)) {
-		note := fmt.Sprintf("the base has this model, and there is no such file now; if that is meant, run opmeter gate accept %s --reason TEXT", name)
+		had := "the base has this model"
+		if blobs[name] == "" {
+			had = "a baseline of this model was accepted"
+		}
+		note := fmt.Sprintf("%s, and there is no such file now; if that is meant, run opmeter gate accept %s --reason TEXT", had, name)
 		for i := range jobs {
 			if blobs[name] != "" && g.repo.Hash(ctx, jobs[i].path) == blobs[name] && !g.had(ctx, b.Commit, jobs[i].name) {
 				note = fmt.Sprintf("the model is %s now, which has the same content; if it was renamed, run opmeter gate accept %s --reason TEXT", jobs[i].name, name)

@@ -180,7 +180,12 @@ func (s *sweepCommand) run(ctx context.Context, path string) error {
 	}
 	s.a.sayWrote(s.files, s.format == "table")
 	if refused > 0 {
-		return withStatus(statusSource, fmt.Errorf("%d of %s could not be measured", refused, plural(len(rows), "point")))
+		at := slices.IndexFunc(points, func(p opmeter.SweepPoint) bool {
+			return p.Err != nil && !errors.Is(p.Err, context.Canceled)
+		})
+		first := &rows[at] // the table cuts long reasons
+		return withStatus(statusSource, fmt.Errorf("%d of %s could not be measured; batch %d, threads %d, streams %d: %s",
+			refused, plural(len(rows), "point"), first.Batch, first.Threads, first.Streams, first.Error))
 	}
 	return nil
 }
