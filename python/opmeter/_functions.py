@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from . import _notebook
-from ._errors import Interrupted, OpmeterError
+from ._errors import Interrupted, OpmeterError, UsageError
 from ._models import model_path
 from ._options import flags
 from ._profile import PathLike, Profile, Study, load, parse
@@ -110,6 +110,8 @@ def _measure(args: Sequence[str], folder: Path) -> Profile:
     except (Interrupted, OpmeterError) as e:
         e.result = _kept(file)
         raise
+    if not file.exists():
+        raise UsageError("a folder gives several profiles: call the function for each model", 2)
     return load(file)
 
 

@@ -392,7 +392,7 @@ def parse(text: str) -> dict[str, Any]:
     """Return the object that the program wrote as JSON."""
     data = json.loads(text)
     if not isinstance(data, dict):
-        raise InputError("the program wrote several results where one was expected", 3)
+        raise InputError("the file or folder gives several profiles: call the function for each", 3)
     return data
 
 

@@ -20,7 +20,7 @@ from typing import IO, Callable, NamedTuple, Optional
 from ._errors import Interrupted, MissingProgramError, OpmeterError, OpmeterWarning, failure
 
 _CLEAR = "\r\x1b[K"  # begins each drawing of the line of progress
-_STOPPED = {129, 130, 143}  # exit statuses of a command that a signal ended
+_STOPPED = 130  # exit status of a command that was interrupted before it had a result
 
 
 def find_program() -> str:
@@ -28,7 +28,7 @@ def find_program() -> str:
     name = "opmeter.exe" if os.name == "nt" else "opmeter"
     folders = [sysconfig.get_path("scripts")]
     user = f"{os.name}_user"
-    if sys.platform == "darwin" and sys._framework:  # type: ignore[attr-defined,unused-ignore]
+    if sys.platform == "darwin" and getattr(sys, "_framework", ""):
         user = "osx_framework_user"
     if user in sysconfig.get_scheme_names():
         folders.append(sysconfig.get_path("scripts", user))
@@ -144,46 +144,48 @@ def run(
     Ctrl-C lets the program end by itself and raises Interrupted; a second one kills it. So does
     stop, set by another thread, but without an exception where there are results.
     """
+    lines = _Lines(progress)
     with tempfile.TemporaryFile() as out:
         process = _start(args, out, progress is not None)
-        assert process.stderr is not None
-        lines = _Lines(progress)
-        pieces: queue.Queue[Optional[str]] = queue.Queue()
-        reader = threading.Thread(target=_read, args=(process.stderr, pieces), daemon=True)
-        reader.start()
-        interrupted = stopped = False
         try:
-            while True:
-                try:
-                    if stop is not None and stop.is_set() and not stopped:
-                        stopped = True
-                        _interrupt(process)
-                    piece = pieces.get(timeout=0.2)
-                    if piece is None:
-                        break
-                    lines.feed(piece)
-                except queue.Empty:
-                    continue
-                except KeyboardInterrupt:
-                    if interrupted:
-                        raise
-                    interrupted = True
-                    _interrupt(process)
+            interrupted = _follow(process, lines, stop)
             status = process.wait()
         except BaseException:
             process.kill()
             process.wait()
             raise
-        finally:
-            reader.join()
-            process.stderr.close()
         out.seek(0)
         output = Output(out.read().decode("utf-8", "replace"), lines.messages)
-    if interrupted or status in _STOPPED:
+    if interrupted or (status == _STOPPED and stop is not None and stop.is_set()):
         raise Interrupted(_text(output.messages) or "stopped")
     if status != 0:
         raise failure(_text(output.messages) or f"opmeter ended with status {status}", status)
     return output
+
+
+def _follow(process: subprocess.Popen[bytes], lines: _Lines, stop: Optional[threading.Event]) -> bool:
+    """Read standard error to its end. Return whether Ctrl-C was pressed."""
+    assert process.stderr is not None
+    pieces: queue.Queue[Optional[str]] = queue.Queue()
+    threading.Thread(target=_read, args=(process.stderr, pieces), daemon=True).start()
+    interrupted = stopped = False
+    while True:
+        try:
+            if stop is not None and stop.is_set() and not stopped:
+                stopped = True
+                _interrupt(process)
+            piece = pieces.get(timeout=0.2)
+            if piece is None:
+                process.stderr.close()
+                return interrupted
+            lines.feed(piece)
+        except queue.Empty:
+            continue
+        except KeyboardInterrupt:
+            if interrupted:
+                raise
+            interrupted = True
+            _interrupt(process)
 
 
 def _text(messages: list[str]) -> str:

@@ -194,6 +194,13 @@ class Functions(ModelCase):
             self.assertEqual(caught.exception.status, status, caught.exception)
             self.assertNotIn("\n", str(caught.exception))
         self.assertTrue(issubclass(opmeter.UsageError, ValueError))
+        models = self.folder / "models"
+        models.mkdir()
+        for name in ("a.tflite", "b.tflite"):
+            (models / name).write_bytes(self.model.read_bytes())
+        for function in (opmeter.summary, lambda m: opmeter.estimate(m, "stm32h743")):
+            with self.assertRaisesRegex(opmeter.OpmeterError, "several profiles"):
+                function(models)
         for options in ({"on": ["host", "stm32h743"]}, {"engine": "opmeter,onnxruntime"}, {"engine": 3}):
             with self.assertRaisesRegex(TypeError, "one value|is a text"):
                 opmeter.profile(self.model, **options)
