@@ -37,6 +37,16 @@ var commandsOf = map[string]func(doc map[string]any) (commands []string, lacks s
 				if uses == "" == (run == "") {
 					return nil, "one of uses and run"
 				}
+				if strings.HasPrefix(uses, "opmeter/opmeter@") {
+					with := objectOf(objectOf(s)["with"])
+					inputs := actionInputs()
+					for name := range with {
+						if inputs[name] == nil {
+							return nil, "the input " + name + " of action.yml"
+						}
+					}
+					run = "opmeter gate " + strings.Join(strings.Fields(scalarOf(with["flags"])+" "+scalarOf(with["models"])), " ")
+				}
 				deep = deep || strings.HasPrefix(uses, "actions/checkout@") && fmt.Sprint(objectOf(objectOf(s)["with"])["fetch-depth"]) == "0"
 				commands = append(commands, run)
 			}
@@ -49,7 +59,7 @@ var commandsOf = map[string]func(doc map[string]any) (commands []string, lacks s
 	".gitlab-ci.yml": func(doc map[string]any) (commands []string, lacks string) {
 		for _, j := range doc {
 			for _, s := range listOf(objectOf(j)["script"]) {
-				commands = append(commands, scalarOf(s))
+				commands = append(commands, strings.NewReplacer("$OPMETER_FLAGS", "", "$OPMETER_MODELS", "models/").Replace(scalarOf(s)))
 			}
 			if scalarOf(objectOf(objectOf(j)["variables"])["GIT_DEPTH"]) != "0" {
 				return nil, "GIT_DEPTH"
@@ -86,6 +96,19 @@ var commandsOf = map[string]func(doc map[string]any) (commands []string, lacks s
 	".opmeter/gate.yaml": nil,
 }
 
+// actionInputs are the inputs of action.yml.
+func actionInputs() map[string]any {
+	var doc map[string]any
+	text, err := os.ReadFile(filepath.Join(material.Root(), "action.yml"))
+	if err == nil {
+		err = yaml.Unmarshal(text, &doc)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return objectOf(doc["inputs"])
+}
+
 // The workflow files of docs/ci.md are YAML of the structure that their services read, their
 // commands have flags that exist, and the policy is one.
 func TestWorkflows(t *testing.T) {
@@ -95,7 +118,12 @@ func TestWorkflows(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, m := range yamlBlock.FindAllStringSubmatch(string(page), -1) {
+	template, err := os.ReadFile(filepath.Join(material.Root(), "ci", "gitlab.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := append(yamlBlock.FindAllStringSubmatch(string(page), -1), []string{"", ".gitlab-ci.yml", string(template)})
+	for _, m := range blocks {
 		name, body := m[1], []byte(m[2])
 		seen[name] = true
 		if name == ".opmeter/gate.yaml" {
