@@ -54,7 +54,8 @@ type bed struct {
 	t        *testing.T
 	dir, out string
 	client   *sdk.ClientSession
-	end      func() error // ends the session of the server
+	end      func() error // closes the connection, and waits for the end of the server
+	stop     func()       // ends the context of the server
 	mu       sync.Mutex
 	notes    []string // progress
 	noted    chan struct{}
@@ -79,6 +80,7 @@ func newBed(t *testing.T, limit time.Duration) *bed {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
+	b.stop = cancel
 	done := make(chan error, 1)
 	go func() {
 		done <- mcp.Serve(ctx, in, out, mcp.Options{Program: os.Args[0], Allow: []string{b.dir}, Write: b.out, Limit: limit})
@@ -371,6 +373,9 @@ func TestHostile(t *testing.T) {
 		strings.Repeat("x", 3000):                "name too long",
 	}
 	broken := map[string]string{"broken.onnx": "", "broken.tflite": "", "crash.onnx": "without an answer", "text.txt": "", ".": "no regular file"}
+	if err := pipe(filepath.Join(b.dir, "pipe.onnx")); err == nil {
+		broken["pipe.onnx"] = "no regular file"
+	}
 	cases := map[string][]refused{}
 	add := func(tool, want string, a args) { cases[tool] = append(cases[tool], refused{a, want}) }
 	for name, want := range files {
@@ -547,6 +552,23 @@ func TestDisconnect(t *testing.T) {
 	}
 	if err := <-ended; err == nil {
 		t.Error("the call was answered")
+	}
+	if running(pid) {
+		t.Errorf("the measurement still runs as process %d", pid)
+	}
+}
+
+// TestStop ends the server in the middle of a measurement, as a signal does.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, 0)
+	ended, pid := b.hanging(t.Context())
+	b.stop()
+	if err := <-ended; err == nil {
+		t.Error("the call was answered")
+	}
+	if err := b.end(); err != nil {
+		t.Errorf("the server ended with %v", err)
 	}
 	if running(pid) {
 		t.Errorf("the measurement still runs as process %d", pid)

@@ -87,13 +87,13 @@ func (c *call) run(args ...string) (*result, error) {
 	cmd.Env = append(os.Environ(), "OPMETER_PROGRESS=1", "NO_COLOR=1", "COLUMNS=160")
 	cmd.Stdout, cmd.Stderr = out, &messages{call: c, tail: tail}
 	cmd.WaitDelay = 10 * time.Second // for what inherited the pipes
+	c.progress("started")            // before the program can report its own progress
 	var group subprocess.Group
 	group.Prepare(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("opmeter does not start: %w", err)
 	}
 	group.Started(cmd)
-	c.progress("started")
 	stop := context.AfterFunc(ctx, group.Kill)
 	err := cmd.Wait()
 	stop()

@@ -64,9 +64,10 @@ func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options)
 		return err
 	}
 	defer s.close()
+	defer context.AfterFunc(ctx, s.stop)()
 	reader := &watched{ReadCloser: in, gone: s.stop}
 	err = s.protocol().Run(ctx, &mcp.IOTransport{Reader: reader, Writer: out, MaxLineLength: maxMessage})
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}
 	return err
