@@ -322,7 +322,7 @@ func TestBounded(t *testing.T) {
 		if got := b.refusal("explain_layer", args{"profile": file, "layer": seen}); !strings.Contains(got, fmt.Sprintf("has %d layers", seen)) {
 			t.Errorf("%s: the pages list %d layers: %s", file, seen, got)
 		}
-		b.answer("compare", args{"files": []string{file, file}, "limit": 500})
+		b.answer("compare", args{"files": []string{file, "model.yaml"}, "quantity": "macs", "limit": 500})
 	}
 }
 
@@ -438,9 +438,10 @@ func TestHostile(t *testing.T) {
 	for _, bad := range []any{nil, 3, "p1", []string{}, []string{"p1"}, slices.Repeat([]string{"p1"}, 9), slices.Repeat([]string{"p1"}, 1000), []any{1, 2}, []string{"p1", "p99"}, []string{"p1", "p99999999999999999999"}} {
 		add("compare", "", args{"files": bad})
 	}
-	add("compare", "quantity", args{"files": []string{"p1", "p1"}, "quantity": "--x"})
-	add("compare", "", args{"files": []string{"p1", "p1"}, "quantity": "no_such_key"})
-	add("compare", "offset", args{"files": []string{"p1", "p1"}, "offset": 1 << 20})
+	add("compare", "quantity", args{"files": []string{"p1", "model.yaml"}, "quantity": "--x"})
+	add("compare", "", args{"files": []string{"p1", "model.yaml"}, "quantity": "no_such_key"})
+	add("compare", "offset", args{"files": []string{"p1", "model.yaml"}, "offset": 1 << 20})
+	add("compare", "named twice", args{"files": []string{"p1", "p1"}})
 	for _, bad := range []any{-1, 16, 1 << 40, 1e300, 0.5, "0", nil} {
 		add("explain_layer", "", args{"profile": "p1", "layer": bad})
 	}
