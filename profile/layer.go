@@ -288,6 +288,12 @@ type Weights struct {
 	Shape []int64 `json:"shape"`
 	// Input is the position of the operand of the model's operator that it becomes, from 0.
 	Input int64 `json:"input"`
+	// Min, Max, Mean and StdDev (of the population) are of the elements as stored: of quantised
+	// weights of the quantised values. Only models that are counted and not run have them.
+	Min    *float64 `json:"min,omitzero"`
+	Max    *float64 `json:"max,omitzero"`
+	Mean   *float64 `json:"mean,omitzero"`
+	StdDev *float64 `json:"stddev,omitzero"`
 }
 
 // Sparsity is the share of zeros.

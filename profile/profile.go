@@ -134,6 +134,10 @@ type Tensor struct {
 	// of tensors that have one for all channels.
 	Scale     *float64 `json:"scale,omitzero"`
 	ZeroPoint *int64   `json:"zero_point,omitzero"`
+	// ChannelScales are the smallest and the largest scale of tensors that have one for each
+	// channel, and ChannelAxis is the dimension of the channels, from 0.
+	ChannelScales *[2]float64 `json:"channel_scales,omitzero"`
+	ChannelAxis   *int64      `json:"channel_axis,omitzero"`
 }
 
 // Made says how the elements of an input were made.

@@ -193,6 +193,12 @@ func (c *checker) tensors(at string, ts []Tensor) {
 		if t.Scale != nil && (math.IsNaN(*t.Scale) || math.IsInf(*t.Scale, 0)) {
 			c.fail(fmt.Sprintf("%s[%d].scale", at, i), "is %v", *t.Scale)
 		}
+		if s := t.ChannelScales; s != nil && !(0 <= s[0] && s[0] <= s[1] && !math.IsInf(s[1], 0)) {
+			c.fail(fmt.Sprintf("%s[%d].channel_scales", at, i), "is %v", *s)
+		}
+		if t.ChannelAxis != nil && *t.ChannelAxis < 0 {
+			c.fail(fmt.Sprintf("%s[%d].channel_axis", at, i), "is %d", *t.ChannelAxis)
+		}
 	}
 }
 
@@ -400,6 +406,13 @@ func (c *checker) layerAt(at string, i int, l *Layer, n int) {
 	}
 	if w := l.Weights; w != nil && (w.Input < 0 || slices.ContainsFunc(w.Shape, func(d int64) bool { return d < 0 })) {
 		c.fail(at+".weights", "has shape %v as input %d", w.Shape, w.Input)
+	}
+	if w := l.Weights; w != nil {
+		for _, v := range []*float64{w.Min, w.Max, w.Mean, w.StdDev} {
+			if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
+				c.fail(at+".weights", "has the statistic %v", *v)
+			}
+		}
 	}
 	if s := l.Sparsity; s != nil {
 		c.fraction(at+".sparsity.weights", s.Weights)

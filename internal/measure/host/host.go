@@ -187,6 +187,9 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 		return err
 	}
 	describe.Fed(r.p, r.src)
+	if r.o.Static {
+		describe.WeightStatistics(r.p, r.m, r.slots)
+	}
 	r.p.Target = profile.Target{ID: "host", Kind: profile.TargetHost, Engine: "opmeter"}
 	r.settings()
 	if err := r.affordable(); err != nil {

@@ -215,6 +215,11 @@ func Port(g *graph.Graph, id int, t *tensor.Tensor) profile.Tensor {
 	}
 	if q := v.Quant; q != nil && len(q.Scale) == 1 && len(q.Zero) >= 1 && !math.IsNaN(float64(q.Scale[0])) && !math.IsInf(float64(q.Scale[0]), 0) {
 		p.Scale, p.ZeroPoint = new(float64(q.Scale[0])), new(q.Zero[0])
+	} else if q != nil && len(q.Scale) > 1 && q.Block == 0 && q.Axis >= 0 {
+		// Both are NaN if one scale is.
+		if low, high := slices.Min(q.Scale), slices.Max(q.Scale); low >= 0 && !math.IsInf(float64(high), 0) {
+			p.ChannelScales, p.ChannelAxis = &[2]float64{float64(low), float64(high)}, new(int64(q.Axis))
+		}
 	}
 	return p
 }
