@@ -911,6 +911,10 @@ export interface Tensor {
   assumed?: number[];
   /** Bytes is the size of the elements. */
   bytes?: number;
+  /** ChannelScales are the smallest and the largest scale of tensors that have one for each channel, and ChannelAxis is the dimension of the channels, from 0. */
+  channel_axis?: number;
+  /** ChannelScales are the smallest and the largest scale of tensors that have one for each channel, and ChannelAxis is the dimension of the channels, from 0. */
+  channel_scales?: [number, number];
   /** Constant marks weights and other constants of the file. */
   constant?: boolean;
   /** Declared is the shape that the file states where dimensions are open there and Shape is what was taken for them. Only of the model's inputs. */
@@ -1131,8 +1135,16 @@ export interface Weights {
   dtype: string;
   /** Input is the position of the operand of the model's operator that it becomes, from 0. */
   input: number;
+  /** Min, Max, Mean and StdDev (of the population) are of the elements as stored: of quantised weights of the quantised values. Only models that are counted and not run have them. */
+  max?: number;
+  /** Min, Max, Mean and StdDev (of the population) are of the elements as stored: of quantised weights of the quantised values. Only models that are counted and not run have them. */
+  mean?: number;
+  /** Min, Max, Mean and StdDev (of the population) are of the elements as stored: of quantised weights of the quantised values. Only models that are counted and not run have them. */
+  min?: number;
   /** Name is the constant's name. */
   name?: string;
   /** Shape is its shape. Where the layer reads it as a matrix it is that of the matrix, which [Sparsity.Blocks] is about. */
   shape: number[];
+  /** Min, Max, Mean and StdDev (of the population) are of the elements as stored: of quantised weights of the quantised values. Only models that are counted and not run have them. */
+  stddev?: number;
 }
