@@ -237,6 +237,10 @@ func versusWholeCell(row *compare.Row, k int) string {
 		return Duration(*f.Value)
 	case row.Unit == "B":
 		return Bytes(int64(*f.Value))
+	case row.Unit == "1" && *f.Value >= 0.001:
+		return Percent(*f.Value)
+	case row.Unit == "1":
+		return strconv.FormatFloat(*f.Value, 'g', 3, 64)
 	}
 	if v := *f.Value; row.Unit == "" && v == math.Trunc(v) && math.Abs(v) < 1000 {
 		return strconv.Itoa(int(v)) // a count

@@ -34,10 +34,12 @@ type joiner struct {
 	recorded bool
 	// nodes says that positions of nodes mean the same in both profiles: they are of one model.
 	nodes bool
+	// file says that both are known to be of one file: weights and options are the same.
+	file bool
 }
 
 func newJoiner(a, b *profile.Profile) *joiner {
-	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}, types: [2]types{typesOf(a), typesOf(b)}, recorded: recorded(a) || recorded(b)}
+	j := &joiner{a: a, b: b, group: make([]int, len(a.Layers)+len(b.Layers)), found: map[int]found{}, types: [2]types{typesOf(a), typesOf(b)}, recorded: recorded(a) || recorded(b), file: known(a.Model.SHA256, b.Model.SHA256)}
 	for i := range j.group {
 		j.group[i] = i
 	}

@@ -29,7 +29,7 @@ func (j *joiner) kind(p *Pair) Kind {
 		return Replaced
 	case j.otherType(a, b):
 		return Quantised
-	case pruned(a, b):
+	case j.pruned(a, b):
 		return Pruned
 	case len(as) > len(bs):
 		return Fused
@@ -51,9 +51,9 @@ func (j *joiner) one(as, bs profile.Layers) Kind {
 		switch {
 		case j.otherType(a, b):
 			return Quantised
-		case pruned(a, b):
+		case j.pruned(a, b):
 			return Pruned
-		case !j.recorded && classOf(a.Op) == classOf(b.Op) && windowOf(a) != windowOf(b):
+		case !j.recorded && !j.file && classOf(a.Op) == classOf(b.Op) && windowOf(a) != windowOf(b):
 			return Replaced
 		case !j.sameShapes(a, b):
 			kind = Resized
@@ -187,7 +187,10 @@ func integer(t string) bool { return strings.HasPrefix(t, "int") || strings.HasP
 const morePruned = 0.05
 
 // pruned reports whether one of two layers has fewer channels or more zeros than the other.
-func pruned(a, b *profile.Layer) bool {
+func (j *joiner) pruned(a, b *profile.Layer) bool {
+	if j.file {
+		return false
+	}
 	x, y := zeros(a), zeros(b)
 	if d := x - y; d > morePruned || -d > morePruned {
 		return true
@@ -254,7 +257,7 @@ func sized(shape []int64) []int64 {
 // sameOptions reports whether layers agree in operator and options: in one format in all of them,
 // else in the window. Profiles of other tools do not have them.
 func (j *joiner) sameOptions(a, b *profile.Layer) bool {
-	if j.recorded {
+	if j.recorded || j.file {
 		return classOf(a.Op) == classOf(b.Op)
 	}
 	if lite(a) != lite(b) || a.Op != b.Op || a.Domain != b.Domain {
@@ -264,37 +267,49 @@ func (j *joiner) sameOptions(a, b *profile.Layer) bool {
 }
 
 // statedIn reports whether the options of a layer have the same values in another one of the same
-// operator. What a file leaves out has its default.
+// operator. What a file leaves out has its default, if the option has one; engines add others.
 func statedIn(a, b *profile.Layer) bool {
 	return !slices.ContainsFunc(a.Options, func(o profile.Option) bool {
 		v := b.Option(o.Key)
 		if v == "" {
-			v = defaultOf(b, o.Key)
+			var ok bool
+			if v, ok = defaultOf(b, o.Key); !ok {
+				return false
+			}
 		}
 		return axisOf(a, o.Key, o.Value) != axisOf(b, o.Key, v)
 	})
 }
 
-// defaults are the defaults of options, by operator where these differ. Those of other options are
-// never in a profile.
-var defaults = map[string]string{
-	"epsilon": "1e-05", "mode": "", "Pad mode": "constant", "Resize mode": "nearest", "Upsample mode": "nearest", "DepthToSpace mode": "dcr",
-	"axis": "0", "Softmax axis": "-1", "LogSoftmax axis": "-1", "Hardmax axis": "-1", "LayerNormalization axis": "-1", "Flatten axis": "1",
-	"DequantizeLinear axis": "1", "QuantizeLinear axis": "1",
-}
+// defaults are the defaults of options, by operator where these differ: empty where profiles leave
+// the default out.
+var defaults = func() map[string]string {
+	out := map[string]string{
+		"epsilon": "1e-05", "Pad mode": "constant", "Resize mode": "nearest", "Upsample mode": "nearest", "DepthToSpace mode": "dcr",
+		"axis": "0", "Softmax axis": "-1", "LogSoftmax axis": "-1", "Hardmax axis": "-1", "LayerNormalization axis": "-1", "Flatten axis": "1",
+		"DequantizeLinear axis": "1", "QuantizeLinear axis": "1",
+	}
+	for key := range strings.FieldsSeq("stride dilation pads auto_pad group transA transB direction alpha beta gamma min max count_include_pad ceil_mode keepdims " +
+		"keep_dims adj_x adj_y align_corners half_pixel_centers batch_dims activation time_major") {
+		out[key] = ""
+	}
+	return out
+}()
 
-// defaultOf is the value of an option that a file leaves out, "" if unknown.
-func defaultOf(l *profile.Layer, key string) string {
+// defaultOf is the value of an option that a file leaves out, false if unknown.
+func defaultOf(l *profile.Layer, key string) (string, bool) {
 	switch {
 	case key == "axis" && strings.HasSuffix(l.Op, "max") && l.Op != "ArgMax" && l.Version != nil && *l.Version < 13:
-		return "1" // the axes behind it are one
+		return "1", true // the axes behind it are one
 	case key == "kernel": // that of the weights
-		return strings.Join(kernelOf(l, nil), "x")
+		k := strings.Join(kernelOf(l, nil), "x")
+		return k, k != ""
 	}
-	if v, ok := defaults[l.Op+" "+key]; ok {
-		return v
+	v, ok := defaults[l.Op+" "+key]
+	if !ok {
+		v, ok = defaults[key]
 	}
-	return defaults[key]
+	return v, ok
 }
 
 // axisOf is the value of an option, that of an axis counted from the first one.

@@ -75,6 +75,12 @@ func plain(g *maker) {
 	g.add("Softmax", "e", []string{x}, image)
 }
 
+// oneFile changes what an engine says of the layers of a model.
+func oneFile(p *profile.Profile, change func(p *profile.Profile)) *profile.Profile {
+	change(p)
+	return p
+}
+
 // clip adds a convolution and a limit.
 func (g *maker) clip(limit string) {
 	g.add("Clip", "b", []string{g.conv("a", "in", 8, 3)}, image)
@@ -241,6 +247,22 @@ func TestKinds(t *testing.T) {
 			"a default that one file states", built("", plain), built("", func(g *maker) {
 				plain(g)
 				g.p.Layers[4].Options = []profile.Option{{Key: "axis", Value: "3"}}
+			}),
+			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: same",
+		},
+		{
+			"what an engine adds", built("", plain), built("", func(g *maker) {
+				plain(g)
+				for i := range g.p.Layers {
+					g.p.Layers[i].Options = append(g.p.Layers[i].Options, profile.Option{Key: "node_index", Value: "7"})
+				}
+			}),
+			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: same",
+		},
+		{
+			"one file in two engines", built("", plain), oneFile(built("", plain), func(p *profile.Profile) {
+				p.Layers[0].Sparsity = &profile.Sparsity{Weights: new(0.5)}
+				p.Layers[4].Options = []profile.Option{{Key: "alpha", Value: "7"}}
 			}),
 			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: same",
 		},

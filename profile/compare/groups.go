@@ -212,7 +212,26 @@ func (b *builder) groups() {
 			row.Layers[k] = append(row.Layers[k], int64(i))
 		}
 	}
+	for i := range b.t.Groups {
+		b.name(&b.t.Groups[i])
+	}
 	b.kinds(at)
+}
+
+// name names a row by the layer that the others serve: weights that are dequantised come before it.
+func (b *builder) name(g *Group) {
+	for k, layers := range g.Layers {
+		if len(layers) == 0 {
+			continue
+		}
+		for _, i := range layers {
+			if l := &b.ps[k].Layers[i]; align.Heavy(l.Op) {
+				g.Op, g.Name = l.Op, l.Name
+				return
+			}
+		}
+		return
+	}
 }
 
 // insertions takes layers that do no operator of the model out of the groups.

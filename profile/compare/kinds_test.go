@@ -116,11 +116,21 @@ func TestLabel(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"block/conv": "block/conv", "conv_12": "conv_12", "": "Conv", "398": "Conv #7", "t12": "Conv #7", "onnx::Conv_12": "Conv #7", "arith.constant4": "Conv #7",
-		"StatefulPartitionedCall:0": "Conv #7", "layer1.0.conv2": "layer1.0.conv2",
+		"StatefulPartitionedCall:0": "Conv #7", "layer1.0.conv2": "layer1.0.conv2", "StatefulPartitionedCall/net/conv": "StatefulPartitionedCall/net/conv",
 	} {
 		g := compare.Group{Op: "Conv", Name: name, Layers: [][]int64{nil, {7, 8}}}
 		if got := g.Label(); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
+	}
+}
+
+// TestNamedByLeader: a row is named by its convolution and not by what dequantises the weights.
+func TestNamedByLeader(t *testing.T) {
+	t.Parallel()
+	a := run("a", 10, .1, row("DequantizeLinear", 1, .1, 0), row("Conv", 4, .1, 1), row("Relu", 1, .1, 2))
+	b := run("b", 10, .1, row("QLinearConv", 4, .1, 0, 1, 2))
+	if g := table(t, a, b).Groups[0]; g.Op != "Conv" {
+		t.Errorf("named %s", g.Op)
 	}
 }

@@ -318,11 +318,29 @@ func sameShapes(a, b []profile.Tensor) bool {
 	return true
 }
 
-// relaid reports whether the shape x with channels first is y with channels last: one input in
-// another layout.
+// relaid reports whether the shape x is y with channels first instead of last, with other axes of
+// length 1, or flat: one input in another layout.
 func relaid(x, y []int64) bool {
 	n := len(x)
-	return n > 2 && len(y) == n && x[0] == y[0] && x[1] == y[n-1] && slices.Equal(x[2:], y[1:n-1])
+	if n < 2 || len(y) < 2 || x[0] != y[0] || slices.Min(x) < 0 || slices.Min(y) < 0 {
+		return false
+	}
+	if n > 2 && len(y) == n && x[1] == y[n-1] && slices.Equal(x[2:], y[1:n-1]) {
+		return true
+	}
+	long := func(ds []int64) []int64 {
+		return slices.DeleteFunc(slices.Clone(ds[1:]), func(d int64) bool { return d == 1 })
+	}
+	a, b := long(x), long(y)
+	return slices.Equal(a, b) || len(a) == 1 && a[0] == product(b)
+}
+
+func product(ds []int64) int64 {
+	n := int64(1)
+	for _, d := range ds {
+		n *= d
+	}
+	return n
 }
 
 // otherInputs reports whether inputs of one name are known to have held other data.

@@ -92,7 +92,7 @@ func versusNote(t *compare.Table, n *compare.Note) string {
 	case compare.UnknownThreads:
 		return fmt.Sprintf("%s: either its number of threads or that of %s is unknown.", who, first)
 	case compare.Unrelated:
-		return fmt.Sprintf("%s and %s: no layers of the models match; rows are kinds of operators.", who, first)
+		return fmt.Sprintf("%s and %s: no layers of the models match%s.", who, first, map[bool]string{true: "; rows are kinds of operators"}[t.By == compare.ByOp])
 	case compare.NotGood:
 		return fmt.Sprintf("%s: measurement quality below good; opmeter report --details on the saved profile says why.", who)
 	case compare.NotWhole:
