@@ -30,7 +30,7 @@ type Log struct {
 }
 
 // Default returns the user's log, in the folder for caches. Its path is empty, and it holds
-// nothing, where there is none.
+// nothing, if that folder is missing.
 func Default(processor string) Log {
 	dir, err := os.UserCacheDir()
 	if err != nil {
