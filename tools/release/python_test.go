@@ -27,14 +27,18 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		material.Skip(t, "Python 3.9 or newer is absent")
 	}
-	dir := t.TempDir()
-	root := material.Root()
+	// In an environment of its own, no other program is found beside the interpreter.
+	env, root := t.TempDir(), material.Root()
+	if out, err := exec.CommandContext(t.Context(), python, "-m", "venv", "--without-pip", env).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dir := filepath.Join(env, map[bool]string{false: "bin", true: "Scripts"}[runtime.GOOS == "windows"])
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), "./cmd/opmeter", "./cmd/opmeter-engine")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	c := exec.CommandContext(t.Context(), python, "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+	c := exec.CommandContext(t.Context(), filepath.Join(dir, "python"), "-m", "unittest", "discover", "-s", "tests", "-t", ".")
 	c.Dir = filepath.Join(root, "python")
 	c.Env = append(os.Environ(), "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1", "OPMETER_SHARED="+material.Dir())
 	if runtime.GOOS != "windows" { // the stand-in is a shell script
