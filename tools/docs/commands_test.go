@@ -305,6 +305,7 @@ var (
 	ordinals = regexp.MustCompile(`0(?:st|nd|rd|th)\b`)
 	verdicts = regexp.MustCompile(`0 [▲▼=?]`)
 	isa      = regexp.MustCompile(`(0 threads?), [^()]*\)`) // instruction set of this computer
+	wrapped  = regexp.MustCompile(`([^\n])\n {8,}(\S)`)
 	blanks   = regexp.MustCompile(`[ \t]+`)
 )
 
@@ -312,7 +313,7 @@ var (
 // columns. Empty lines are left out.
 func normal(s string) string {
 	var out strings.Builder
-	for l := range strings.Lines(s) {
+	for l := range strings.Lines(wrapped.ReplaceAllString(s, "$1 $2")) { // where it wraps depends on the figures
 		l = bars.ReplaceAllString(l, "")
 		l = hashes.ReplaceAllString(l, "0")
 		l = figures.ReplaceAllString(l, "0")
@@ -336,7 +337,7 @@ func pattern(output []string) *regexp.Regexp {
 	}
 	var b strings.Builder
 	b.WriteString(`\A`)
-	for _, l := range output {
+	for l := range strings.SplitSeq(wrapped.ReplaceAllString(strings.Join(output, "\n"), "$1 $2"), "\n") {
 		if ellipsis.ReplaceAllString(strings.TrimSpace(l), "") == "" && strings.TrimSpace(l) != "" {
 			b.WriteString(`(?:.*\n)*`)
 			continue
@@ -394,6 +395,7 @@ func TestPattern(t *testing.T) {
 		{"1st or 2nd", "3rd or 4th\n", true},
 		{"+480 ns 1.02 ?", "-3 µs 0.98 ▲\n", true},
 		{"", "anything\n", false},
+		{"Quality a\n           b …\nc", "Quality a b\n            d\nc\n", true},
 	} {
 		if got := pattern(strings.Split(c.page, "\n")).MatchString(normal(c.printed)); got != c.fits {
 			t.Errorf("%q and %q: fits %v", c.page, c.printed, got)
