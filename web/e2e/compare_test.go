@@ -288,6 +288,37 @@ func TestComparedLittle(t *testing.T) {
 	}
 }
 
+// TestComparedApart: figures that do not compare have a reason, and neither verdict nor sign.
+func TestComparedApart(t *testing.T) {
+	t.Parallel()
+	ps := sample.Versions(20, 2, false)
+	ps[0].Settings.Batch, ps[1].Settings.Batch = new(int64(1)), new(int64(8))
+	table, err := compare.New([]compare.Named{{Name: "one", Profile: ps[0]}, {Name: "eight", Profile: ps[1]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "apart.html")
+	if err := report.VersusFile(file, table, report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int{1280, 500} {
+		s := openFile(t, file, "", width, 900)
+		for _, tab := range []string{"summary", "layers", "graph"} {
+			s.show("#/summary?row=0&tab=" + tab)
+			text := strings.ReplaceAll(eval[string](s, `document.body.innerText`), "▲ more, ▼ less", "")
+			if m := regexp.MustCompile(`[▲▼] ?[\w+−]|slower|faster`).FindString(text); m != "" {
+				t.Errorf("%s, %d px: shows %q", tab, width, m)
+			}
+			if tab == "summary" && !strings.Contains(text, "do not compare, other batch sizes") {
+				t.Errorf("%d px: no reason in\n%s", width, text)
+			}
+			for _, v := range s.audit() {
+				t.Errorf("%s, %d px: %s", tab, width, v)
+			}
+		}
+	}
+}
+
 // TestComparedPrint prints the summary with all rows, however many are visible.
 func TestComparedPrint(t *testing.T) {
 	t.Parallel()
