@@ -313,7 +313,8 @@ var (
 // columns. Empty lines are left out.
 func normal(s string) string {
 	var out strings.Builder
-	for l := range strings.Lines(wrapped.ReplaceAllString(s, "$1 $2")) { // where it wraps depends on the figures
+	// Where a line wraps depends on the figures.
+	for l := range strings.Lines(wrapped.ReplaceAllString(s, "$1 $2")) {
 		l = bars.ReplaceAllString(l, "")
 		l = hashes.ReplaceAllString(l, "0")
 		l = figures.ReplaceAllString(l, "0")
