@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -105,11 +106,11 @@ func (p *pending) state() (journals []string, study string, keeps time.Duration)
 // measured; a second signal ends the program and what it started. Work that does not end when
 // it is told to, such as one long operator, is left where it is.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
-	a := newApp(in, out, errw)
+	sig := make(chan os.Signal, 1)
+	a := newApp(watchParent(in, sig), out, errw)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ctx, gathers := source.Watch(ctx)
-	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(sig, syscall.SIGHUP)
@@ -135,6 +136,27 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		}
 		return a.finish(done, gathers, sig, status)
 	}
+}
+
+// parentVariable is the environment variable of programs that start this one and hold its standard
+// input open, such as the Python package. Its value is then "stdin".
+const parentVariable = "OPMETER_PARENT"
+
+// watchParent returns the standard input. Where the parent holds it open, that is empty, and its
+// end counts as SIGTERM: a parent that was killed leaves no measurement behind.
+func watchParent(in io.Reader, sig chan<- os.Signal) io.Reader {
+	if os.Getenv(parentVariable) != "stdin" {
+		return in
+	}
+	_ = os.Unsetenv(parentVariable) // what this program starts has another standard input
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		select {
+		case sig <- syscall.SIGTERM:
+		default: // it ends already
+		}
+	}()
+	return strings.NewReader("")
 }
 
 // ends waits for work that was told to end, but not for long, and not after another signal. It
