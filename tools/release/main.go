@@ -8,6 +8,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -66,6 +67,7 @@ func main() {
 }
 
 func run(out, version string, list []string, wanted func(kind string) bool) error {
+	before := sources(".")
 	when, err := commitTime()
 	if err != nil {
 		return err
@@ -93,7 +95,24 @@ func run(out, version string, list []string, wanted func(kind string) bool) erro
 		}
 		r.files = append(r.files, files...)
 	}
+	if sources(".") != before {
+		return errors.New("the working tree changed during the build: build again, in a clone of its own")
+	}
 	return write(out, append(r.files, entry{name: "SHA256SUMS", data: checksums(r.files)}))
+}
+
+// sources is what the working tree of a folder has: the commit, and what differs from it. It is ""
+// without git.
+func sources(folder string) string {
+	var all strings.Builder
+	for _, args := range [][]string{{"rev-parse", "HEAD"}, {"diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary"}, {"ls-files", "--others", "--exclude-standard"}} {
+		text, err := git(append([]string{"-C", folder}, args...)...)
+		if err != nil {
+			return ""
+		}
+		all.WriteString(text + "\n")
+	}
+	return all.String()
 }
 
 // checksums lists the files as sha256sum does, in the order of their lines.

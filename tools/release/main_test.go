@@ -7,6 +7,8 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -103,5 +105,47 @@ func TestProgramsAreBuiltOnce(t *testing.T) {
 	}
 	if got, want := string(checksums([]entry{{name: "b"}, {name: "a", data: []byte("x")}})), "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881  a\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b\n"; got != want {
 		t.Errorf("checksums\n%s, want\n%s", got, want)
+	}
+}
+
+// A change of the working tree during the build is seen: in a file, a new file, another commit.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	do := func(args ...string) {
+		t.Helper()
+		identity := []string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"}
+		if _, err := git(append(identity, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("init", "-q")
+	put("a.go", "package a\n")
+	do("add", ".")
+	do("commit", "-q", "-m", "one")
+	seen := map[string]string{sources(dir): "the commit"}
+	if sources(dir) != sources(dir) {
+		t.Error("two looks differ")
+	}
+	for _, c := range []struct {
+		what   string
+		change func()
+	}{
+		{"a change", func() { put("a.go", "package b\n") }},
+		{"a second change", func() { put("a.go", "package c\n") }},
+		{"a new file", func() { put("b.go", "package c\n") }},
+		{"another commit", func() { do("add", "."); do("commit", "-q", "-m", "two") }},
+	} {
+		c.change()
+		if other, ok := seen[sources(dir)]; ok {
+			t.Errorf("%s looks like %s", c.what, other)
+		}
+		seen[sources(dir)] = c.what
 	}
 }
