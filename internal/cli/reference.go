@@ -47,6 +47,7 @@ type Flag struct {
 	Name  string // without dashes
 	Takes string // placeholder of the value, such as NAME=FILE; "" for a switch
 	Many  bool   // may be given several times
+	Bare  bool   // may be given without its value; true for a switch
 }
 
 // Flags returns the flags of a command, such as "compress perf", in alphabetical order.
@@ -66,7 +67,7 @@ func Flags(command string) ([]Flag, error) {
 			takes = ""
 		}
 		name, many := strings.CutSuffix(takes, "…")
-		list = append(list, Flag{f.Name, name, many && f.Value.Type() == "stringArray"})
+		list = append(list, Flag{f.Name, name, many && f.Value.Type() == "stringArray", f.NoOptDefVal != ""})
 	})
 	return list, nil
 }

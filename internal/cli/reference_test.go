@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// Flags lists what the help shows, with the placeholder of the value and whether a flag repeats.
+// Flags lists what the help shows, with the placeholder of the value, whether a flag
+// repeats, and whether it may stand without its value.
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	list, err := Flags("profile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []Flag{{"threads", "N", false}, {"shape", "NAME=DIMS", true}, {"pin", "", false}, {"time", "TIME", false}} {
+	for _, want := range []Flag{{"threads", "N", false, false}, {"shape", "NAME=DIMS", true, false}, {"pin", "", false, true}, {"time", "TIME", false, false}, {"cold", "WHAT", false, true}} {
 		if !slices.Contains(list, want) {
 			t.Errorf("no %+v in %+v", want, list)
 		}

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import numbers
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from ._flags import COMMANDS, Flag
 
 # Flags for a terminal and for files: a result in Python has methods for these.
 _OUTPUT = frozenset({"all", "by", "details", "format", "memory", "open", "output", "sort", "top"})
+
+
+def argument(path: Union[str, bytes, os.PathLike[Any]]) -> str:
+    """Return a path as an argument: one that begins with a hyphen would be a flag."""
+    text = os.fsdecode(path)
+    return os.path.join(os.curdir, text) if text.startswith("-") else text
 
 
 def flags(command: str, options: Mapping[str, Any], folder: Path, taken: Collection[str] = ()) -> list[str]:
@@ -39,11 +46,14 @@ def _unknown(key: str, table: Mapping[str, Flag], output: bool) -> str:
 
 
 def _values(key: str, flag: Flag, value: Any, folder: Path) -> list[str]:
+    value = _plain(value)
     if value is None:
         return []
     if isinstance(value, bool):
         if not value and flag.takes:
             raise TypeError(f"{key}=False: the flag {flag.name} takes {flag.takes}; leave it out")
+        if not flag.bare:
+            raise TypeError(f"{key}=True: the flag {flag.name} takes {flag.takes}")
         return [flag.name] if value else []
     if not flag.takes:
         raise TypeError(f"{key}={value!r}: {flag.name} is a switch, use True or False")
@@ -57,20 +67,28 @@ def _values(key: str, flag: Flag, value: Any, folder: Path) -> list[str]:
     return [f"{flag.name}={_one(flag, value, folder, key)}"]
 
 
+def _plain(value: Any) -> Any:
+    """Return the number of a NumPy scalar or of an array without dimensions."""
+    if hasattr(value, "item") and hasattr(value, "__array__") and not getattr(value, "shape", ()):
+        return value.item()
+    return value
+
+
 def _one(flag: Flag, value: Any, folder: Path, name: str) -> str:
+    value = _plain(value)
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if isinstance(value, (list, tuple, set, frozenset)):
         between = "x" if flag.takes.endswith("DIMS") else ","
-        return between.join(str(v) for v in value)
-    if isinstance(value, (int, float)):
+        return between.join(str(_plain(v)) for v in value)
+    if isinstance(value, numbers.Number):
         return _number(flag, value)
     path = _array(value, folder / f"{name}.npy")
     return str(value) if path is None else path
 
 
-def _number(flag: Flag, value: float) -> str:
-    text = str(value) if isinstance(value, int) else f"{value:.9f}".rstrip("0").rstrip(".")
+def _number(flag: Flag, value: Any) -> str:
+    text = str(value) if isinstance(value, int) else f"{float(value):.9f}".rstrip("0").rstrip(".")
     return text + "s" if flag.takes == "TIME" else text
 
 

@@ -1,12 +1,31 @@
+import os
 import tempfile
 import unittest
+from decimal import Decimal
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from opmeter._options import flags
+from opmeter._options import argument, flags
 from opmeter._program import _CLEAR, _Lines
 
 HERE = Path(".")
+
+
+class Scalar:
+    """A scalar of NumPy, as far as flags look at it."""
+
+    shape = ()
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __array__(self) -> Any:
+        raise AssertionError("a scalar is a number")
+
+    def item(self) -> Any:
+        return self._value
 
 
 class Options(unittest.TestCase):
@@ -26,6 +45,14 @@ class Options(unittest.TestCase):
             ({"shape": ["a=1x2", "b=3"]}, ["--shape=a=1x2", "--shape=b=3"]),
             ({"input": {"x": Path("x.npy")}}, ["--input=x=x.npy"]),
             ({"max_memory": "4GiB"}, ["--max-memory=4GiB"]),
+            ({"time": Decimal("0.25")}, ["--time=0.25s"]),
+            ({"time": Fraction(1, 4)}, ["--time=0.25s"]),
+            ({"time": Scalar(0.25)}, ["--time=0.25s"]),
+            ({"threads": Scalar(2)}, ["--threads=2"]),
+            ({"pin": Scalar(True)}, ["--pin"]),
+            ({"shape": {"x": (Scalar(1), 2)}}, ["--shape=x=1x2"]),
+            ({"engine_option": {"a": Scalar(3)}}, ["--engine-option=a=3"]),
+            ({"strict": True}, ["--strict"]),
         ):
             self.assertEqual(flags("profile", options, HERE), want, options)
         self.assertEqual(flags("compress", {"levels": [0.5, 0.9]}, HERE), ["--levels=0.5,0.9"])
@@ -39,6 +66,9 @@ class Options(unittest.TestCase):
             ({"format": "json"}, "use save"),
             ({"pin": 3}, "is a switch"),
             ({"threads": False}, "leave it out"),
+            ({"threads": True}, "takes N$"),
+            ({"time": True}, "takes TIME$"),
+            ({"threads": Scalar(True)}, "takes N$"),
             ({"threads": {"a": 1}}, "not a mapping"),
         ):
             with self.assertRaisesRegex(TypeError, words, msg=str(options)):
@@ -55,7 +85,23 @@ class Options(unittest.TestCase):
             name, _, path = flag.rpartition("=")
             self.assertEqual(name, "--input=x")
             self.assertEqual(numpy.load(path).shape, (2, 3))
-        self.assertEqual(flags("profile", {"threads": numpy.int64(2)}, HERE), ["--threads=2"])
+        for key, value, want in (
+            ("threads", numpy.int64(2), "--threads=2"),
+            ("time", numpy.int64(2), "--time=2s"),
+            ("time", numpy.float32(0.5), "--time=0.5s"),
+            ("time", numpy.float64(0.5), "--time=0.5s"),
+            ("time", numpy.array(0.5), "--time=0.5s"),
+            ("pin", numpy.bool_(True), "--pin"),
+        ):
+            self.assertEqual(flags("profile", {key: value}, HERE), [want], type(value))
+
+    def test_argument(self) -> None:
+        for path in ("--help", "-net.onnx", "-"):
+            self.assertEqual(argument(path), os.path.join(os.curdir, path))
+        for path in ("net.onnx", os.path.abspath("-net.onnx")):
+            self.assertEqual(argument(path), path)
+        self.assertEqual(argument(b"net.onnx"), "net.onnx")
+        self.assertEqual(argument(Path("-x")), os.path.join(os.curdir, "-x"))
 
 
 class Lines(unittest.TestCase):
