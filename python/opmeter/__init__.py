@@ -9,6 +9,8 @@
 The program opmeter does the work; this package runs it and reads its results.
 """
 
+from __future__ import annotations
+
 from ._errors import (
     InputError,
     Interrupted,
@@ -64,3 +66,14 @@ __all__ = [
     "summary",
     "version",
 ]
+
+
+def __getattr__(name: str) -> str:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import metadata
+
+    try:
+        return metadata.version("opmeter")
+    except metadata.PackageNotFoundError:  # a tree of the sources
+        return version()

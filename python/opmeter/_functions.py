@@ -11,7 +11,7 @@ from typing import Any, Optional
 from . import _notebook
 from ._errors import Interrupted, OpmeterError, UsageError
 from ._models import model_path
-from ._options import flags
+from ._options import argument, flags
 from ._profile import PathLike, Profile, Study, load, parse
 from ._program import Output, run
 
@@ -37,14 +37,20 @@ def profile(model: Any, *, example_inputs: Any = None, **options: Any) -> Profil
 
 def estimate(model: Any, on: str, **options: Any) -> Profile:
     """Estimate a model for a target, such as stm32h743; opmeter targets lists them."""
-    if on == "host" or on.startswith("device:"):
+    if on is None:
+        raise TypeError("on is the name of a target, such as stm32h743, not None")
+    _single("on", on)
+    if on == "host" or os.fspath(on).startswith("device:"):
         raise TypeError(f"on={on!r} measures: use profile() or device()")
     return profile(model, on=on, **options)
 
 
 def device(model: Any, port: str, **options: Any) -> Profile:
     """Measure a model on a board. port is /dev/ttyACM0, COM3, tcp:HOST:PORT or the like."""
-    return profile(model, on=f"device:{port}", **options)
+    if port is None:
+        raise TypeError("port is that of a board, such as /dev/ttyACM0, not None")
+    _single("port", port)
+    return profile(model, on=f"device:{os.fspath(port)}", **options)
 
 
 def summary(model: Any, *, example_inputs: Any = None, **options: Any) -> Profile:
@@ -64,23 +70,27 @@ def import_record(path: PathLike, *, model: Any = None, **options: Any) -> Profi
         args = flags("import", options, folder, taken=("model", "commands", "compat", "list"))
         if model is not None:
             args.append(f"--model={model_path(model, folder)}")
-        output = _run(["import", os.fspath(path), *args, "--format=json"])
+        output = _run(["import", argument(path), *args, "--format=json"])
     return Profile(parse(output.text))
 
 
-def compress(model: PathLike, **options: Any) -> Study:
+def compress(model: Any, *, example_inputs: Any = None, **options: Any) -> Study:
     """Find which layers to prune or quantise; the study file keeps all results.
 
     Keyword arguments are the flags of opmeter compress, such as data="x.npy", max_drop="1%".
     """
     study = os.fspath(options.pop("study", None) or _study(model))
     with tempfile.TemporaryDirectory() as d:
-        args = flags("compress", options, Path(d))
-        output = _run(["compress", os.fspath(model), *args, f"--study={study}", "--format=json"])
+        folder = Path(d)
+        args = flags("compress", options, folder)
+        path = model_path(model, folder, example_inputs)
+        output = _run(["compress", path, *args, f"--study={study}", "--format=json"])
     return Study(parse(output.text), study)
 
 
-def _study(model: PathLike) -> str:
+def _study(model: Any) -> str:
+    if not isinstance(model, (str, os.PathLike)):
+        return "model.study"
     name = os.path.basename(os.fspath(model))
     for ending in (".mltk.zip", os.path.splitext(name)[1]):
         if ending and name.endswith(ending):

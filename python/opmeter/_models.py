@@ -6,13 +6,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ._options import argument
+
 
 def model_path(model: Any, folder: Path, example_inputs: Any = None) -> str:
     """Return the path of a model, written into folder where it is not a file yet."""
     if example_inputs is not None and not _is_torch(model):
         raise TypeError("example_inputs is for a torch.nn.Module; leave it out")
     if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model)
+        return argument(model)
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _write(folder, bytes(model))
     if hasattr(model, "SerializeToString"):

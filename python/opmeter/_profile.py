@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, Optional, Union, overload
 
 from . import _notebook
 from ._errors import InputError
-from ._options import flags
+from ._options import argument, flags
 from ._program import run
+
+_MODELS = (".onnx", ".tflite", ".mltk.zip", ".yaml", ".yml")
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -27,7 +29,7 @@ class Interval(NamedTuple):
 class Quality(NamedTuple):
     """How far a measurement can be trusted.
 
-    verdict is good, fair or bad; fit says what for: comparing, shares or nothing. tolerance is the
+    verdict is good, fair or unreliable; fit says what for: comparing, shares or nothing. tolerance is the
     share by which the latency may differ from that on a quiet machine. reasons are codes.
     """
 
@@ -369,7 +371,7 @@ class Study(_Result):
         return list(self.data.get("plans") or [])
 
     def _command(self, folder: Path) -> tuple[str, list[str]]:
-        return "compress", ["show", self.path]
+        return "compress", ["show", argument(self.path)]
 
     def _report(self, options: Mapping[str, Any], *more: str, folder: Path) -> str:
         if options:
@@ -398,13 +400,14 @@ def parse(text: str) -> dict[str, Any]:
 
 def load(path: PathLike) -> Profile:
     """Open a saved profile: .opmeter, a journal or JSON."""
-    return Profile(parse(run(["report", os.fspath(path), "--format=json"]).text))
+    return Profile(parse(run(["report", argument(path), "--format=json"]).text))
 
 
 def compare(*profiles: Union[Profile, PathLike], **options: Any) -> Comparison:
     """Compare profiles, saved profiles or records of other tools with the first one.
 
-    Keyword arguments are the flags of opmeter compare. name=[...] names the sides.
+    A model file is counted: it has no times. Keyword arguments are the flags of opmeter compare.
+    name=[...] names the sides.
     """
     if len(profiles) < 2:
         raise TypeError("compare() takes two or more profiles")
@@ -420,10 +423,12 @@ def compare(*profiles: Union[Profile, PathLike], **options: Any) -> Comparison:
 
 
 def load_any(path: PathLike) -> Profile:
-    """Open a saved profile, or a record of another tool."""
-    if os.fspath(path).endswith((".opmeter", ".opmeter-journal")):
+    """Open a saved profile or a record of another tool, or count a model."""
+    name = os.fsdecode(path)
+    if name.endswith((".opmeter", ".opmeter-journal")):
         return load(path)
-    return Profile(parse(run(["import", os.fspath(path), "--format=json"]).text))
+    command = "summary" if name.lower().endswith(_MODELS) else "import"
+    return Profile(parse(run([command, argument(path), "--format=json"]).text))
 
 
 def _names(profiles: Sequence[Union[Profile, PathLike]]) -> list[str]:

@@ -102,15 +102,15 @@ def _read(stream: IO[bytes], pieces: queue.Queue[Optional[str]]) -> None:
     pieces.put(None)
 
 
-def _start(args: Sequence[str], out: IO[bytes], shown: bool) -> subprocess.Popen[bytes]:
-    env = environment()
-    if shown:
-        env["OPMETER_PROGRESS"] = "1"
+def _start(args: Sequence[str], out: IO[bytes]) -> subprocess.Popen[bytes]:
+    # Progress is a line that is drawn anew: plain lines would be taken for remarks. Standard input
+    # ends with this process, however that ends, and the program then ends, too.
+    env = {**environment(), "OPMETER_PROGRESS": "1", "OPMETER_PARENT": "stdin"}
     # In a group of its own the program gets Ctrl-C only from here, once.
     if sys.platform == "win32":
         return subprocess.Popen(
             [find_program(), *args],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=out,
             stderr=subprocess.PIPE,
             env=env,
@@ -118,7 +118,7 @@ def _start(args: Sequence[str], out: IO[bytes], shown: bool) -> subprocess.Popen
         )
     return subprocess.Popen(
         [find_program(), *args],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=out,
         stderr=subprocess.PIPE,
         env=env,
@@ -146,7 +146,7 @@ def run(
     """
     lines = _Lines(progress)
     with tempfile.TemporaryFile() as out:
-        process = _start(args, out, progress is not None)
+        process = _start(args, out)
         try:
             interrupted = _follow(process, lines, stop)
             status = process.wait()
@@ -154,6 +154,9 @@ def run(
             process.kill()
             process.wait()
             raise
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
         out.seek(0)
         output = Output(out.read().decode("utf-8", "replace"), lines.messages)
     if interrupted or (status == _STOPPED and stop is not None and stop.is_set()):
@@ -196,7 +199,7 @@ def _text(messages: list[str]) -> str:
 
 def version() -> str:
     """Return the version of the program."""
-    return run(["version"]).text.strip().rpartition(" ")[2]
+    return run(["version"]).text.split()[2]  # opmeter version V (commit …, DATE)
 
 
 def execute(args: Sequence[str]) -> int:

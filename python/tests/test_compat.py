@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import opmeter
-from opmeter.compat.mltk import profile_model
+from opmeter.compat.mltk import _path, profile_model
 from opmeter.compat.sensiml import ProfileParser
 
 from .support import ModelCase, Player, shared
+from .test_functions import onnx_model
 
 # How the vendor's documents call the parser; only the import differs.
 SCRIPT = """
@@ -169,6 +170,15 @@ class MLTK(ModelCase):
         for options in wrong:
             with self.assertRaises(ValueError, msg=str(options)):
                 profile_model(str(self.model), **options)
+        # The layout has operators of TFLite only: counts of an ONNX model would be 0.
+        other = self.folder / "other.onnx"
+        other.write_bytes(onnx_model())
+        for model in (str(other), onnx_model()):
+            with self.assertRaisesRegex(ValueError, "opmeter.profile"):
+                profile_model(model, accelerator="mvp")
+        bare = self.folder / "bare"  # files are told by their content
+        bare.write_bytes(self.model.read_bytes())
+        self.assertEqual(_path(str(bare), self.folder), str(bare))
 
     def test_device(self) -> None:
         # The test in Go that runs this one has a board, and a commander in PATH.

@@ -1,12 +1,16 @@
 import json
 import os
 import pickle
+import select
+import signal
+import subprocess
 import sys
 import types
 import unittest
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from typing import Any
 from unittest import mock
@@ -38,6 +42,33 @@ def onnx_model() -> bytes:
     return message((1, 8), (7, graph), (8, message((2, 17))))
 
 
+# A script that says the number of the process that measures for it. Another process keeps what
+# that one writes to: otherwise its next line of progress would end it.
+KILLED = """
+import subprocess
+import sys
+import opmeter
+from opmeter import _program
+
+start = _program._start
+
+def told(*args):
+    process = start(*args)
+    wait = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    subprocess.Popen(wait, pass_fds=[process.stderr.fileno()])
+    print(process.pid, flush=True)
+    return process
+
+_program._start = told
+opmeter.profile(sys.argv[1], time=3600, engine="opmeter")
+"""
+
+
+def python_path() -> str:
+    """Return the search path of a Python that imports this package."""
+    return os.pathsep.join(p for p in [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")] if p)
+
+
 class Functions(ModelCase):
     def test_summary(self) -> None:
         p = opmeter.summary(self.model)
@@ -63,8 +94,14 @@ class Functions(ModelCase):
         slower = opmeter.estimate(self.model, "stm32h743", clock="100MHz")
         assert slower.latency is not None
         self.assertGreater(slower.latency, p.latency)
-        with self.assertRaisesRegex(TypeError, "use profile"):
-            opmeter.estimate(self.model, "host")
+        for on in ("host", "device:COM3"):
+            with self.assertRaisesRegex(TypeError, "use profile"):
+                opmeter.estimate(self.model, on)
+        wrong: tuple[Any, ...] = (None, ["a", "b"], {"a": 1}, 3)
+        for value in wrong:
+            for function in (opmeter.estimate, opmeter.device):
+                with self.assertRaisesRegex(TypeError, "^(on|port) is ", msg=str(value)):
+                    function(self.model, value)
 
     def test_models(self) -> None:
         data = self.model.read_bytes()
@@ -179,6 +216,38 @@ class Functions(ModelCase):
         with self.assertRaises(TypeError):
             s.text(top=3)
 
+    def test_compress_bytes(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", opmeter.OpmeterWarning)
+            s = opmeter.compress(
+                self.model.read_bytes(),
+                flops=True,
+                speedup=1.2,
+                samples=4,
+                method="magnitude",
+                study=self.folder / "bytes.study",
+            )
+        self.assertEqual(len(s.plans), 1)
+        self.assertEqual(_functions._study(b""), "model.study")
+        self.assertEqual(_functions._study("models/net.mltk.zip"), "net.study")
+        self.assertRaises(TypeError, opmeter.compress, 3)
+
+    def test_hyphen(self) -> None:
+        """A path is a path, also one that looks like a flag."""
+        calls = (opmeter.summary, opmeter.profile, opmeter.load, opmeter.import_record, opmeter.compress)
+        for name in ("--help", "-none.onnx", "--list", "-"):
+            for call in (*calls, lambda x: opmeter.compare(x, x)):
+                with self.assertRaises(opmeter.InputError, msg=name) as caught:
+                    call(name)
+                self.assertIn(name, str(caught.exception))
+
+    def test_compare_models(self) -> None:
+        other = self.folder / "other.onnx"
+        other.write_bytes(onnx_model())
+        c = opmeter.compare(self.model, other)
+        self.assertEqual([r["name"] for r in c.runs], ["net", "other"])
+        self.assertTrue(c.rows)
+
     def test_errors(self) -> None:
         damaged = self.folder / "damaged.tflite"
         damaged.write_bytes(self.model.read_bytes()[:100])
@@ -204,6 +273,28 @@ class Functions(ModelCase):
         for options in ({"on": ["host", "stm32h743"]}, {"engine": "opmeter,onnxruntime"}, {"engine": 3}):
             with self.assertRaisesRegex(TypeError, "one value|is a text"):
                 opmeter.profile(self.model, **options)
+
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "this system tells nobody of the end of a process")
+    def test_killed(self) -> None:
+        """A measurement ends with the process that asked for it."""
+        env = {**os.environ, "PYTHONPATH": python_path()}
+        command = [sys.executable, "-c", KILLED, str(self.model)]
+        with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            pid = int(process.stdout.readline())
+            ended = os.pidfd_open(pid)
+            self.addCleanup(os.close, ended)
+            process.kill()
+            if not select.select([ended], [], [], 300)[0]:
+                os.kill(pid, signal.SIGKILL)
+                self.fail("the program is alive")
+
+    def test_progress(self) -> None:
+        """Progress is no remark, whether it is shown or not."""
+        with mock.patch.object(_program, "find_program", return_value=sys.executable):
+            for show in (None, lambda text: None):
+                out = _program.run(["-c", "import os; print(os.environ['OPMETER_PROGRESS'])"], show)
+                self.assertEqual((out.text.strip(), out.messages), ("1", []))
 
     @unittest.skipIf(os.name == "nt", "an event of the console goes to the whole test")
     def test_interrupt(self) -> None:
@@ -246,6 +337,18 @@ class Functions(ModelCase):
 class Program(unittest.TestCase):
     def test_version(self) -> None:
         self.assertTrue(opmeter.version())
+        for line, want in (
+            ("opmeter version development\n", "development"),
+            ("opmeter version v1.2.3 (commit 0123456789ab, 2026-11-29)\n", "v1.2.3"),
+            ("opmeter version 0123456 (commit 0123456789ab, 2026-11-29)\n", "0123456"),
+        ):
+            with mock.patch.object(_program, "run", return_value=_program.Output(line, [])):
+                self.assertEqual(opmeter.version(), want)
+        with mock.patch("importlib.metadata.version", return_value="1.2.3"):
+            self.assertEqual(opmeter.__version__, "1.2.3")
+        with mock.patch("importlib.metadata.version", side_effect=PackageNotFoundError):
+            self.assertEqual(opmeter.__version__, opmeter.version())
+        self.assertFalse(hasattr(opmeter, "__nothing__"))
         self.assertTrue(os.path.isabs(opmeter.find_program()))
 
     def test_missing(self) -> None:
@@ -260,9 +363,7 @@ class Program(unittest.TestCase):
         self.assertEqual(_program.environment()["VIRTUAL_ENV"], sys.prefix)
 
     def test_module(self) -> None:
-        import subprocess
-
-        path = os.pathsep.join(p for p in [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")] if p)
+        path = python_path()
         for args, status in ((["version"], 0), (["profile", "none.onnx"], 3)):
             done = subprocess.run(
                 [sys.executable, "-m", "opmeter", *args],

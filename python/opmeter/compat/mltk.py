@@ -333,4 +333,14 @@ def _path(model: Any, folder: Path) -> str:
         if value is not None:
             model = value
             break
-    return model_path(model, folder)
+    path = model_path(model, folder)
+    try:
+        with open(path, "rb") as f:
+            head = f.read(8)
+    except OSError:
+        return path  # the program says why
+    known = head[4:] == b"TFL3" or head[:4] == b"PK\x03\x04"
+    if not known and not path.lower().endswith((".tflite", ".mltk.zip")):
+        # The layout has TFLite operators only: the figures of others would be 0.
+        raise ValueError(f"{path}: give a .tflite or .mltk.zip file; opmeter.profile() takes others")
+    return path
