@@ -12,7 +12,6 @@ import (
 // the input stays what it is.
 func TestWatchParent(t *testing.T) {
 	r, w := io.Pipe()
-	defer r.Close()
 	sig := make(chan os.Signal, 1)
 	t.Setenv(parentVariable, "stdin")
 	in := watchParent(r, sig)

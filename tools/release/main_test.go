@@ -129,10 +129,11 @@ func TestSources(t *testing.T) {
 	put("a.go", "package a\n")
 	do("add", ".")
 	do("commit", "-q", "-m", "one")
-	seen := map[string]string{sources(dir): "the commit"}
-	if sources(dir) != sources(dir) {
-		t.Error("two looks differ")
+	first := sources(dir)
+	if again := sources(dir); first == "" || again != first {
+		t.Errorf("two looks differ: %q, %q", first, again)
 	}
+	seen := map[string]string{first: "the commit"}
 	for _, c := range []struct {
 		what   string
 		change func()
