@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -622,32 +623,79 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestMessages sends what is no message of the protocol: the server ends with one line.
+// TestMessages sends what is no message of the protocol: the server says so and answers the next.
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" //nolint:misspell // word of the protocol
-	for name, text := range map[string]string{
-		"nothing":   "",
-		"no JSON":   "hello\n",
-		"cut":       hello[:40],
-		"deep":      hello + `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"summary","arguments":` + strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000) + "}}\n",
-		"long":      hello + `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + strings.Repeat("x", 3<<20) + "\"}}\n",
-		"no params": hello + `{"jsonrpc":"2.0","id":2,"method":"tools/call"}` + "\n",
-		"array":     hello + `[{"jsonrpc":"2.0","id":2,"method":"tools/list"}]` + "\n",
-		"early":     `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"summary","arguments":{"model":"x"}}}` + "\n",
+	const (
+		hello  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" //nolint:misspell // word of the protocol
+		ask    = `{"jsonrpc":"2.0","id":77,"method":"tools/list"}`
+		parse  = `"error":{"code":-32700`
+		wrong  = `"error":{"code":-32600`
+		nested = 200_000
+	)
+	call := func(arguments string) string {
+		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"summary","arguments":` + arguments + "}}\n"
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":    {"", ""},
+		"empty":      {"\n\r\n \n", ""},
+		"no JSON":    {"garbage\n", parse},
+		"no text":    {"\xff\xfe\x00\n", parse},
+		"cut":        {hello[:40] + "\n", parse},
+		"two":        {strings.TrimSpace(hello) + " " + hello, parse},
+		"deep":       {call(strings.Repeat("[", nested) + strings.Repeat("]", nested)), parse},
+		"deep batch": {strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "\n", wrong},
+		"nested":     {call(strings.Repeat("[", 2000) + strings.Repeat("]", 2000)), wrong},
+		"long":       {call(`"` + strings.Repeat("x", 3<<20) + `"`), parse},
+		"number":     {"7\n", wrong},
+		"no message": {"{}\n", wrong},
+		"version":    {`{"jsonrpc":"1.0","id":2,"method":"tools/list"}` + "\n", wrong},
+		"method":     {`{"jsonrpc":"2.0","id":2,"method":7}` + "\n", wrong},
+		"identifier": {`{"jsonrpc":"2.0","id":[1],"method":"tools/list"}` + "\n", wrong},
+		"no params":  {`{"jsonrpc":"2.0","id":2,"method":"tools/call"}` + "\n", `"id":2,"error"`},
+		"batch":      {`[{"jsonrpc":"2.0","id":2,"method":"tools/list"}]` + "\n", wrong},
+		"early":      {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			var out bytes.Buffer
-			err := mcp.Serve(t.Context(), io.NopCloser(strings.NewReader(text)), closer{&out}, mcp.Options{Program: os.Args[0], Allow: []string{dir}})
-			if err != nil && (len(err.Error()) > 1000 || strings.Contains(err.Error(), "\n")) {
-				t.Errorf("the server ended with %.300q", err)
+			text := hello + c.text + ask
+			if name == "early" {
+				text = call(`{"model":"x"}`) + hello + ask
 			}
-			for line := range strings.Lines(out.String()) {
+			in, toServer := io.Pipe()
+			fromServer, out := io.Pipe()
+			done := make(chan error, 1)
+			go func() {
+				done <- mcp.Serve(t.Context(), in, out, mcp.Options{Program: os.Args[0], Allow: []string{t.TempDir()}})
+				_ = out.Close()
+			}()
+			sent := make(chan error, 1)
+			go func() {
+				_, err := io.WriteString(toServer, text+"\n")
+				sent <- err
+			}()
+			var lines []string
+			answers := bufio.NewScanner(fromServer)
+			answers.Buffer(nil, 1<<20)
+			for answers.Scan() {
+				line := answers.Text()
 				if !json.Valid([]byte(line)) {
 					t.Errorf("answer %q", line)
 				}
+				if strings.Contains(line, `"id":77,`) {
+					break // the client leaves
+				}
+				lines = append(lines, line)
+			}
+			if err := errors.Join(<-sent, toServer.Close()); err != nil {
+				t.Error(err)
+			}
+			_, _ = io.Copy(io.Discard, fromServer)
+			if err := <-done; err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+			if err := answers.Err(); err != nil || !strings.Contains(strings.Join(lines, "\n"), c.want) {
+				t.Errorf("%v, %.1000s: expected %s", err, strings.Join(lines, "\n"), c.want)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ type Options struct {
 // DefaultLimit is the time limit of a call.
 const DefaultLimit = 2 * time.Minute
 
-// maxMessage bounds a message of the client in bytes. A longer one ends the session.
+// maxMessage bounds a message of the client in bytes. A longer one is refused.
 const maxMessage = 1 << 20
 
 // maxWaiting bounds the calls that wait for the one that runs.
@@ -65,8 +65,9 @@ func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options)
 	}
 	defer s.close()
 	defer context.AfterFunc(ctx, s.stop)()
-	reader := &watched{ReadCloser: in, gone: s.stop}
-	err = s.protocol().Run(ctx, &mcp.IOTransport{Reader: reader, Writer: out, MaxLineLength: maxMessage})
+	writer := &shared{WriteCloser: out}
+	reader := &watched{ReadCloser: newLines(in, writer), gone: s.stop}
+	err = s.protocol().Run(ctx, &mcp.IOTransport{Reader: reader, Writer: writer, MaxLineLength: 2 * maxMessage})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}
