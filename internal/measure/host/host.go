@@ -165,8 +165,12 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.o.LoadS > 0 {
 		r.phases.LoadS = &r.o.LoadS
 	}
+	choose := inputs.Inputs
+	if r.o.Static {
+		choose = inputs.Shapes // elements of a large batch take minutes to generate
+	}
 	var err error
-	if r.ins, r.src, err = inputs.Inputs(r.m, r.o.Feed); err != nil {
+	if r.ins, r.src, err = choose(r.m, r.o.Feed); err != nil {
 		return err
 	}
 	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
@@ -215,7 +219,10 @@ func (r *runner) settings() {
 		s.Carry[c.Output] = c.Input
 	}
 	for i, id := range r.m.Main().Inputs {
-		in := profile.InputSource{Kind: r.src[i].Kind, File: r.src[i].File, SHA256: hash(r.ins[i].Data), Shape: make([]int64, len(r.ins[i].Shape))}
+		in := profile.InputSource{Kind: r.src[i].Kind, File: r.src[i].File, Shape: make([]int64, len(r.ins[i].Shape))}
+		if r.ins[i].Known() {
+			in.SHA256 = hash(r.ins[i].Data)
+		}
 		for k, d := range r.ins[i].Shape {
 			in.Shape[k] = int64(d)
 		}
