@@ -27,11 +27,15 @@ func (r *runner) static() []profile.Finding {
 	if layers := r.p.Starved(); layers != nil {
 		out = append(out, figures.Finding("model.memory", profile.Problem, layers, "%s had no memory: no latency can be given for the model.", figures.Plural(len(layers), "layer")))
 	}
+	effect := "Times and results exclude the operator, and later layers were timed on zeros of the declared shape."
+	if r.o.Static {
+		effect = "Results exclude the operator."
+	}
 	idle := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Unsupported || l.State == profile.Failed })
 	for _, g := range idle.Group(figures.Operator) {
 		why := cmp.Or(g.Layers[0].Cause.Text, "no such operator")
-		out = append(out, figures.Finding("model.unsupported", profile.Problem, figures.Indices(g.Layers), "%s cannot run in %s (%s). Later layers were timed on zeros of the declared shape; results and totals exclude the operator.",
-			g.Name, figures.Plural(len(g.Layers), "layer"), why))
+		out = append(out, figures.Finding("model.unsupported", profile.Problem, figures.Indices(g.Layers), "%s cannot run in %s (%s). %s Counts such as MACs follow from the declared shapes.",
+			g.Name, figures.Plural(len(g.Layers), "layer"), why, effect))
 	}
 	if skipped := r.p.Select(func(l *profile.Layer) bool { return l.State == profile.Skipped }); len(skipped) > 0 {
 		out = append(out, figures.Finding("model.skipped", profile.Problem, figures.Indices(skipped), "%s not run, because an input could not be computed and the file does not declare its shape.", figures.Plural(len(skipped), "layer")))

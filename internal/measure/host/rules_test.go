@@ -77,7 +77,7 @@ func TestStaticFindings(t *testing.T) {
 		}, run(5)...),
 	}}
 	want := []string{
-		"model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). Later layers were timed",
+		"model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). Times and results exclude the operator, and later layers were timed on zeros of the declared shape. Counts such as MACs follow",
 		"model.unsupported problem [1] Gather cannot run in 1 layer (index 9).",
 		"model.unsupported problem [4] Odd cannot run in 1 layer (no such operator).",
 		"model.skipped problem [3] 1 layer not run,",
@@ -95,6 +95,11 @@ func TestStaticFindings(t *testing.T) {
 		}
 	}
 	check(r.static())
+	timed := want[0]
+	want[0] = "model.unsupported problem [0 2] Frob cannot run in 2 layers (no such thing). Results exclude the operator. Counts such as MACs follow"
+	r.o.Static = true
+	check(r.static())
+	r.o.Static, want[0] = false, timed
 	r.p.Layers = r.p.Layers[:9] // five of nine layers
 	want = append([]string{"model.unrun problem [0 1 2 3 4] Most of the work did not run (5 of 9 layers)"}, want...)
 	check(r.static())
