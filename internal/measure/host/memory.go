@@ -1,6 +1,9 @@
 package host
 
 import (
+	"slices"
+
+	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -19,6 +22,9 @@ func (r *runner) memory() profile.Noted {
 			return profile.Noted{Memory: &mem}
 		}
 		return profile.Noted{Memory: &mem, RAMBytes: new(*mem.ArenaBytes + int64(scratch))}
+	}
+	if slices.ContainsFunc(r.slots, func(s plan.Slot) bool { return s.State >= plan.Unsupported }) {
+		return profile.Noted{Memory: &mem} // the values of layers that cannot run have no place
 	}
 	mem.ArenaBytes = new(int64(arena))
 	mem.Planner, mem.AlignBytes = "greedy by size", new(int64(64))

@@ -325,3 +325,19 @@ func TestPeaksAfterTheEnd(t *testing.T) {
 		t.Error("peaks after the end")
 	}
 }
+
+// TestMemoryUnknown: the memory of a model of which nothing runs is unknown, not 0.
+func TestMemoryUnknown(t *testing.T) {
+	t.Parallel()
+	m := newModel(1)
+	x, y := m.value(0, "x", tensor.Float32, 4, 4), m.value(0, "y", tensor.Float32, 4, 4)
+	m.node(0, "Frob", []int{x}, []int{y}, nil)
+	m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{x}, []int{y}
+	p, err := counted(m.m, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Totals.RAMBytes != nil || p.Memory.ArenaBytes != nil || p.Memory.PeakBytes != nil || p.Layers[0].LiveBytes != nil {
+		t.Errorf("RAM %v, memory %+v, live %v", p.Totals.RAMBytes, p.Memory, p.Layers[0].LiveBytes)
+	}
+}

@@ -19,7 +19,8 @@ type lifetime struct {
 const planAlign = 64
 
 // memory sets which activations are live while each layer runs, with the inputs and outputs of the
-// model and the values of the bodies that run at that time. Its peak is their largest sum. Models
+// model and the values of the bodies that run at that time. Its peak is their largest sum, unknown
+// if a layer cannot run. Models
 // with bodies also get a plan that places all of them, because the engine plans each graph apart.
 func (d *describer) memory(layers []profile.Layer, p *plan.Plan) *profile.Memory {
 	mem := &profile.Memory{TFLMArenaBytes: tflmArena(p)}
@@ -42,7 +43,7 @@ func (d *describer) memory(layers []profile.Layer, p *plan.Plan) *profile.Memory
 		if s.State == plan.Folded || s.State == plan.Fused {
 			continue
 		}
-		if !whole[i] {
+		if !whole[i] || s.Runs == nil { // the values of a layer that cannot run have no place
 			all = false
 			continue
 		}
