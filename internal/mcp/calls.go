@@ -314,14 +314,28 @@ type versus struct {
 		Ratio  *versusValue      `json:"ratio"`
 		WhyNot map[string]string `json:"why_not"`
 	} `json:"runs"`
-	Groups []struct {
-		Op      string         `json:"op"`
-		Name    string         `json:"name"`
-		Kind    string         `json:"kind"`
-		Layers  [][]int64      `json:"layers"`
-		Figures []*versusValue `json:"figures"`
-		Ratios  []*versusValue `json:"ratios"`
-	} `json:"groups"`
+	Groups []versusGroup `json:"groups"`
+}
+
+// versusGroup is an operator, or several that one run fuses.
+type versusGroup struct {
+	Op      string         `json:"op"`
+	Count   int            `json:"operators"`
+	Name    string         `json:"name"`
+	Kind    string         `json:"kind"`
+	Certain bool           `json:"certain"`
+	Layers  [][]int64      `json:"layers"`
+	Figures []*versusValue `json:"figures"`
+	Ratios  []*versusValue `json:"ratios"`
+}
+
+// row names a group as the tables of opmeter compare do.
+func (g *versusGroup) row() comparedRow {
+	op := clip(g.Op)
+	if g.Count > 1 {
+		op = fmt.Sprintf("%s +%d", op, g.Count-1)
+	}
+	return comparedRow{op, clip(g.Name), g.Kind, !g.Certain, g.Figures, g.Ratios}
 }
 
 type versusValue struct {
@@ -345,9 +359,10 @@ type compared struct {
 
 // comparedRow is an operator, or several that one run fuses.
 type comparedRow struct {
-	Op      string         `json:"op"`
+	Op      string         `json:"op" jsonschema:"operator; +2 means with two more layers"`
 	Name    string         `json:"name,omitempty"`
 	Kind    string         `json:"kind,omitempty" jsonschema:"how the layers differ, such as same, resized, inserted"`
+	Unsure  bool           `json:"unsure,omitempty" jsonschema:"it is not certain that the layers belong together"`
 	Figures []*versusValue `json:"figures" jsonschema:"one for each run, null if unknown"`
 	Ratios  []*versusValue `json:"ratios"`
 }
@@ -425,8 +440,8 @@ func compare(c *call, in *compareArgs) (*compareAnswer, string, error) {
 		a.Runs = append(a.Runs, x)
 	}
 	rows := make([]comparedRow, 0, len(v.Groups))
-	for _, g := range v.Groups {
-		rows = append(rows, comparedRow{clip(g.Op), clip(g.Name), g.Kind, g.Figures, g.Ratios})
+	for i := range v.Groups {
+		rows = append(rows, v.Groups[i].row())
 	}
 	if a.page, err = pageOf(rows, in.Offset, orDefault(in.Limit), "rows", "call compare again with offset"); err != nil {
 		return nil, "", err
@@ -469,7 +484,11 @@ func (r *comparedRow) text(unit string) string {
 			list = append(list, strings.TrimSpace(amount(*f.Value)+" "+unit))
 		}
 	}
-	return fmt.Sprintf("%s %s: %s", r.Op, r.Name, strings.Join(list, ", "))
+	unsure := ""
+	if r.Unsure {
+		unsure = " ?"
+	}
+	return fmt.Sprintf("%s %s%s: %s", r.Op, r.Name, unsure, strings.Join(list, ", "))
 }
 
 type layersArgs struct {

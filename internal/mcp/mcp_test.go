@@ -272,6 +272,7 @@ func TestTools(t *testing.T) {
 	if m["kernel"] == nil && m["figures"] == nil {
 		t.Errorf("explain_layer: %v", m)
 	}
+	ask("layers", args{"profile": "two.opmeter", "limit": 1}, "16 layers by time") // what was saved
 	ask("advise", args{"model": "p4"}, "pieces of advice")
 	ask("advise", args{"model": "model.yaml", "target": "stm32l4r5"}, "rules found nothing")
 
@@ -370,7 +371,7 @@ func TestHostile(t *testing.T) {
 		"missing.onnx":                           "no such file",
 		"zero\x00byte.onnx":                      "zero byte",
 		"--help":                                 "no such file",
-		strings.Repeat("x", 5000):                "maxLength",
+		strings.Repeat("x", 5000):                "5000 characters, expected at most 4096",
 		strings.Repeat("x", 3000):                "name too long",
 	}
 	broken := map[string]string{"broken.onnx": "", "broken.tflite": "", "crash.onnx": "without an answer", "text.txt": "", ".": "no regular file"}
@@ -452,6 +453,14 @@ func TestHostile(t *testing.T) {
 	add("advise", "leave them out", args{"model": "p1", "threads": 2})
 	add("fit", "", args{"model": "model.yaml", "latency_s": -1})
 	add("fit", "", args{"model": "model.yaml", "ram_bytes": 1e30})
+	add("profile", "seconds: 61, expected at most 60", args{"model": "model.yaml", "seconds": 61})
+	add("profile", "seconds: 0.01, expected at least 0.05", args{"model": "model.yaml", "seconds": 0.01})
+	add("profile", `threads: is of type "string", expected "integer"`, args{"model": "model.yaml", "threads": "x"})
+	add("summary", "shapes: 100 entries, expected at most 64", args{"model": "model.yaml", "shapes": many})
+	add("summary", "shapes: 5000 characters, expected at most 4096", args{"model": "model.yaml", "shapes": args{"image": strings.Repeat("x", 5000)}})
+	add("compare", "files: 1000 entries, expected at most 64", args{"files": slices.Repeat([]string{"p1"}, 1000)})
+	add("summary", `missing arguments ["model"]`, args{})
+	add("summary", `unexpected arguments ["unknown"]`, args{"model": "model.yaml", "unknown": 1})
 	deep := any("x")
 	for range 900 { // the protocol's library ends a session at 1000
 		deep = []any{deep}
@@ -468,7 +477,7 @@ func TestHostile(t *testing.T) {
 	add("no_such_tool", "unknown tool", args{})
 	for tool, list := range cases {
 		for _, c := range list {
-			if got := b.refusal(tool, c.args); got == "" || !strings.Contains(got, c.want) || strings.Contains(got, "internal error") {
+			if got := b.refusal(tool, c.args); got == "" || !strings.Contains(got, c.want) || strings.Contains(got, "internal error") || strings.Contains(got, "validating") {
 				t.Errorf("%s %s: %q, expected %q", tool, short(c.args), got, c.want)
 			}
 		}

@@ -27,6 +27,7 @@ type paths struct {
 	given []string // allowed folders, absolute
 	real  []string // the same without symbolic links
 	write *os.Root // nil: nothing is written
+	here  string   // the folder that names are relative to first
 }
 
 // open prepares the folders.
@@ -51,6 +52,11 @@ func (p *paths) open(allow []string, write string) error {
 		}
 		p.given, p.real = append(p.given, abs), append(p.real, real)
 	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return fmt.Errorf("working folder: %w", err)
+	}
+	p.here = here
 	if write == "" {
 		return nil
 	}
@@ -59,7 +65,42 @@ func (p *paths) open(allow []string, write string) error {
 		return fmt.Errorf("--write %s: %w", write, cause(err))
 	}
 	p.write = root
+	// What a tool saved can be read again.
+	abs, err := filepath.Abs(write)
+	if err != nil {
+		return fmt.Errorf("--write %s: %w", write, err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return fmt.Errorf("--write %s: %w", write, cause(err))
+	}
+	if !inside(real, systemFolders) {
+		p.given, p.real = append(p.given, abs), append(p.real, real)
+	}
 	return nil
+}
+
+// locate returns where an argument may lie: names are relative to the working folder, then to each
+// allowed folder. The first that exists counts. Names that lead outside are left out, so that an
+// error does not tell whether a file outside exists.
+func (p *paths) locate(name string) (abs string, ok bool) {
+	bases := append([]string{p.here}, p.given...)
+	if filepath.IsAbs(name) {
+		bases = []string{""}
+	}
+	for _, base := range bases {
+		at := filepath.Join(base, name)
+		if !inside(at, p.given) && !inside(at, p.real) {
+			continue
+		}
+		if !ok {
+			abs, ok = at, true
+		}
+		if _, err := os.Lstat(at); err == nil {
+			return at, true
+		}
+	}
+	return abs, ok
 }
 
 func (p *paths) close() {
@@ -74,19 +115,17 @@ func (p *paths) read(what, name string, folder bool) (string, error) {
 	case name == "":
 		return "", fmt.Errorf("%s: name a file", what)
 	case len(name) > longestPath || strings.ContainsRune(name, 0):
-		return "", fmt.Errorf("%s: the name has %d bytes or a zero byte, expected at most %d: name a file", what, len(name), longestPath)
+		return "", fmt.Errorf("%s: %s: name a file", what, badName(name))
 	}
-	abs := name
-	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(p.given[0], name)
-	}
-	abs = filepath.Clean(abs)
-	// Names are checked before the file: an error must not tell whether a file outside exists.
-	if !inside(abs, p.given) && !inside(abs, p.real) {
+	abs, ok := p.locate(name)
+	if !ok {
 		return "", p.outside(what, name)
 	}
 	real, err := filepath.EvalSymlinks(abs)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name):
+		return "", fmt.Errorf("%s %q: %w in %s: name a file of these folders", what, name, cause(err), strings.Join(p.given, ", "))
+	case err != nil:
 		return "", fmt.Errorf("%s %q: %w", what, name, cause(err))
 	}
 	if !inside(real, p.real) || inside(real, systemFolders) {
@@ -102,6 +141,14 @@ func (p *paths) read(what, name string, folder bool) (string, error) {
 		return "", fmt.Errorf("%s %q: is no regular file", what, name)
 	}
 	return real, nil
+}
+
+// badName says what is wrong with a name that no file has.
+func badName(name string) string {
+	if strings.ContainsRune(name, 0) {
+		return fmt.Sprintf("the name %q has a zero byte", clip(name))
+	}
+	return fmt.Sprintf("the name has %d bytes, expected at most %d", len(name), longestPath)
 }
 
 func (p *paths) outside(what, name string) error {
@@ -139,10 +186,17 @@ func (p *paths) checkSave(name string) error {
 		return nil
 	case p.write == nil:
 		return fmt.Errorf("save %q: this server writes no files: start opmeter mcp with --write DIR", clip(name))
-	case len(name) > longestPath || !filepath.IsLocal(name) || strings.ContainsRune(name, 0):
+	case len(name) > longestPath || strings.ContainsRune(name, 0):
+		return fmt.Errorf("save: %s: choose another name", badName(name))
+	case !filepath.IsLocal(name):
 		return fmt.Errorf("save %q: expected a name inside of the folder of --write", clip(name))
 	case !slices.Contains(saveEndings, strings.ToLower(filepath.Ext(name))):
 		return fmt.Errorf("save %q: expected an ending of %s", clip(name), strings.Join(saveEndings, " "))
+	}
+	if dir := filepath.Dir(name); dir != "." {
+		if st, err := p.write.Stat(dir); err != nil || !st.IsDir() {
+			return fmt.Errorf("save %q: the folder of --write has no folder %q: use a name without a folder", clip(name), clip(dir))
+		}
 	}
 	if _, err := p.write.Lstat(name); err == nil {
 		return fmt.Errorf("save %q: the file exists: choose another name", name)

@@ -114,7 +114,7 @@ func (c *call) run(args ...string) (*result, error) {
 // ended says why a call ended early.
 func (c *call) ended(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errLimit) {
-		return fmt.Errorf("the call exceeded the time limit of %v and was ended: measure for less time, or start opmeter mcp with --limit", c.s.o.Limit)
+		return fmt.Errorf("the call exceeded the time limit of %v and was ended: measure for less time, use a smaller batch, or start opmeter mcp with --limit", c.s.o.Limit)
 	}
 	return c.ctx.Err()
 }
@@ -125,7 +125,7 @@ func (s *server) complaint(tail *subprocess.Tail, err error) error {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if text, ok := strings.CutPrefix(lines[i], "opmeter: "); ok {
 			text = strings.ReplaceAll(text, s.store.dir+string(os.PathSeparator), "")
-			return errors.New(clipTo(text, 1000))
+			return errors.New(clipTo(agentWords(text), 1000))
 		}
 	}
 	return fmt.Errorf("opmeter ended without an answer: %w", err)

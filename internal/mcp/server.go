@@ -143,7 +143,7 @@ func guard(next mcp.MethodHandler) mcp.MethodHandler {
 		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && r.IsError {
 			for i, c := range r.Content {
 				if t, ok := c.(*mcp.TextContent); ok {
-					r.Content[i] = &mcp.TextContent{Text: clipMiddle(t.Text, maxError)}
+					r.Content[i] = &mcp.TextContent{Text: clipMiddle(plainSchema(t.Text), maxError)}
 				}
 			}
 		}
