@@ -246,7 +246,7 @@ func (c *call) traffic(w *Work) {
 		}
 		seen[c.n.Inputs[i]] = true
 		v := c.g.Values[c.n.Inputs[i]]
-		if !Weight(c.n, v) {
+		if !Weight(c.n, i, v) {
 			continue
 		}
 		params += Params(c.n, i, v)
@@ -307,14 +307,16 @@ func (c *call) readOf(i int) (bytes int64, ok bool) {
 // absent reports whether a node has no operand i. An operand without a tensor is unknown instead.
 func absent(ids []int, i int) bool { return i >= len(ids) || ids[i] < 0 }
 
-// Weight distinguishes constants that node n reads as weights from shapes, axes and indices.
-func Weight(n *graph.Node, v *graph.Value) bool {
+// Weight distinguishes constants that node n reads as weights, as operand i, from shapes, axes and
+// indices.
+func Weight(n *graph.Node, i int, v *graph.Value) bool {
 	if v.Const == nil || v.Variable {
 		return false
 	}
 	switch v.Type {
 	case tensor.Int32, tensor.Int64, tensor.Bool:
-		return v.Quant != nil || integerProducts[n.Op]
+		// Operand 0 of DequantizeLinear is a bias of a quantised model.
+		return v.Quant != nil || integerProducts[n.Op] || n.Op == "DequantizeLinear" && i == 0
 	case tensor.String, tensor.Resource, tensor.Variant:
 		return false
 	}

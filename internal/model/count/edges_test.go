@@ -80,7 +80,7 @@ func TestTrafficOfTypes(t *testing.T) {
 		name string
 		op   string
 		v    graph.Value
-		want bool
+		want bool // as operand 0
 	}{
 		{"floats", "Add", graph.Value{Type: tensor.Float32, Const: c}, true},
 		{"no constant", "Add", graph.Value{Type: tensor.Float32}, false},
@@ -89,14 +89,18 @@ func TestTrafficOfTypes(t *testing.T) {
 		{"an index", "Gather", graph.Value{Type: tensor.Int64, Const: c}, false},
 		{"a condition", "Where", graph.Value{Type: tensor.Bool, Const: c}, false},
 		{"a bias", "CONV_2D", graph.Value{Type: tensor.Int32, Const: c}, true},
+		{"a bias in a quantised ONNX model", "DequantizeLinear", graph.Value{Type: tensor.Int32, Const: c}, true},
 		{"quantised", "Add", graph.Value{Type: tensor.Int32, Const: c, Quant: &tensor.Quant{}}, true},
 		{"texts", "Add", graph.Value{Type: tensor.String, Const: c}, false},
 		{"a handle", "Add", graph.Value{Type: tensor.Resource, Const: c}, false},
 		{"a sequence", "Add", graph.Value{Type: tensor.Sequence, Const: c}, false},
 	} {
-		if got := Weight(&graph.Node{Op: x.op}, &x.v); got != x.want {
+		if got := Weight(&graph.Node{Op: x.op}, 0, &x.v); got != x.want {
 			t.Errorf("%s: a weight %v, want %v", x.name, got, x.want)
 		}
+	}
+	if Weight(&graph.Node{Op: "DequantizeLinear"}, 2, &graph.Value{Type: tensor.Int32, Const: c}) {
+		t.Error("the zero point of a bias counts as a weight")
 	}
 	for n, want := range map[int64]int64{-1: 0, 0: 0, 1: 0, 2: 1, 3: 2, 4: 2, 5: 3, 1 << 20: 20, 1<<20 + 1: 21} {
 		if got := log2(n); got != want {

@@ -279,7 +279,7 @@ func parameters(m *graph.Model) (params, bytes *int64) {
 				if id < 0 || id >= len(g.Values) {
 					continue
 				}
-				if v := g.Values[id]; count.Weight(node, v) && counted.first(v.Const) {
+				if v := g.Values[id]; count.Weight(node, k, v) && counted.first(v.Const) {
 					n += count.Params(node, k, v)
 					size += storedBytes(v)
 				}

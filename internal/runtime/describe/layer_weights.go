@@ -128,7 +128,7 @@ func (o *weightOwner) each(i int, follow bool, seen map[int]bool, found func(v *
 			continue
 		}
 		seen[id] = true
-		if v := values[id]; count.Weight(s.Node, v) {
+		if v := values[id]; count.Weight(s.Node, k, v) {
 			found(v, count.Params(s.Node, k, v))
 		} else if from := o.makers[s.Graph][id]; from > 0 && follow && o.steps > 0 {
 			o.steps--

@@ -46,12 +46,12 @@ func countPrecomputed(m *graph.Model, slots []plan.Slot) int64 {
 			if from == nil {
 				continue
 			}
-			for _, id := range from.Node.Inputs {
+			for k, id := range from.Node.Inputs {
 				if id < 0 || seen[id] {
 					continue
 				}
 				seen[id] = true
-				if c := m.Graphs[v.graph].Values[id]; count.Weight(from.Node, c) {
+				if c := m.Graphs[v.graph].Values[id]; count.Weight(from.Node, k, c) {
 					n -= int64(c.Const.Len())
 				}
 				open = append(open, id)
