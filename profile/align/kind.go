@@ -64,11 +64,22 @@ func (j *joiner) one(as, bs profile.Layers) Kind {
 	return kind
 }
 
-// leading returns the layer of some that the others belong to.
+// Leading returns the layer of some that the others belong to: a convolution and not what
+// dequantises its weights. Nil for none.
+func Leading(ls profile.Layers) *profile.Layer {
+	if len(ls) == 0 {
+		return nil
+	}
+	return leading(ls)
+}
+
+// leading is [Leading] of one layer or more.
 func leading(ls profile.Layers) *profile.Layer {
 	best := ls[0]
 	for _, l := range ls {
-		if roles[classOf(best.Op)] != core && roles[classOf(l.Op)] == core || classOf(best.Op) != classOf(l.Op) && heavy[classOf(l.Op)] && !heavy[classOf(best.Op)] {
+		was, is := classOf(best.Op), classOf(l.Op)
+		switch {
+		case roles[was] != core && roles[is] == core, roles[was] == conversion && roles[is] != conversion, was != is && heavy[is] && !heavy[was]:
 			best = l
 		}
 	}

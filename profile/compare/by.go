@@ -49,26 +49,24 @@ func (b *builder) gather() {
 
 // keyOf is what a row is gathered by.
 func (b *builder) keyOf(g *Group) string {
-	for k, layers := range g.Layers {
-		if len(layers) == 0 {
-			continue
+	l := b.leading(g)
+	if l == nil {
+		return ""
+	}
+	scope := strings.Trim(l.Scope, "/")
+	switch b.t.By {
+	case ByOp:
+		if b.classes {
+			return align.Class(l.Op)
 		}
-		l := &b.ps[k].Layers[layers[0]]
-		scope := strings.Trim(l.Scope, "/")
-		switch b.t.By {
-		case ByOp:
-			if b.classes {
-				return align.Class(l.Op)
-			}
-			return l.Op
-		case ByScope:
-			return scope
-		case ByBlock:
-			block, _, _ := strings.Cut(scope, "/")
-			return block
-		case ByShape:
-			return shape(l)
-		}
+		return l.Op
+	case ByScope:
+		return scope
+	case ByBlock:
+		block, _, _ := strings.Cut(scope, "/")
+		return block
+	case ByShape:
+		return shape(l)
 	}
 	return ""
 }

@@ -220,18 +220,19 @@ func (b *builder) groups() {
 
 // name names a row by the layer that the others serve: weights that are dequantised come before it.
 func (b *builder) name(g *Group) {
-	for k, layers := range g.Layers {
-		if len(layers) == 0 {
-			continue
-		}
-		for _, i := range layers {
-			if l := &b.ps[k].Layers[i]; align.Heavy(l.Op) {
-				g.Op, g.Name = l.Op, l.Name
-				return
-			}
-		}
-		return
+	if l := b.leading(g); l != nil {
+		g.Op, g.Name = l.Op, l.Name
 	}
+}
+
+// leading is the layer of the first run with layers of a row that the others of this run serve.
+func (b *builder) leading(g *Group) *profile.Layer {
+	for k, layers := range g.Layers {
+		if l := align.Leading(b.ps[k].At(layers)); l != nil {
+			return l
+		}
+	}
+	return nil
 }
 
 // insertions takes layers that do no operator of the model out of the groups.

@@ -125,12 +125,34 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestNamedByLeader: a row is named by its convolution and not by what dequantises the weights.
+// TestNamedByLeader: a row is named by the layer that the others serve, and gathered by it.
 func TestNamedByLeader(t *testing.T) {
 	t.Parallel()
-	a := run("a", 10, .1, row("DequantizeLinear", 1, .1, 0), row("Conv", 4, .1, 1), row("Relu", 1, .1, 2))
-	b := run("b", 10, .1, row("QLinearConv", 4, .1, 0, 1, 2))
-	if g := table(t, a, b).Groups[0]; g.Op != "Conv" {
-		t.Errorf("named %s", g.Op)
+	for op, together := range map[string]string{
+		"Conv": "QLinearConv", "Add": "QLinearAdd", "GlobalAveragePool": "QLinearGlobalAveragePool", "Flatten": "Flatten", "Relu": "Relu", "Gemm": "QGemm",
+	} {
+		for _, before := range []string{"DequantizeLinear", "DEQUANTIZE", "Cast"} {
+			a := run("a", 10, .1, row(before, 1, .1, 0), row(op, 4, .1, 1), row("QuantizeLinear", 2, .1, 2))
+			b := run("b", 10, .1, row(together, 4, .1, 0, 1, 2))
+			if g := table(t, a, b).Groups[0]; g.Op != op {
+				t.Errorf("%s %s: named %s", before, op, g.Op)
+			}
+			x, err := compare.With([]compare.Named{{Profile: a}, {Profile: b}}, compare.Options{By: compare.ByOp})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g := x.Groups[0]; g.Op != op || len(x.Groups) != 1 {
+				t.Errorf("%s %s: %d rows, gathered by %s", before, op, len(x.Groups), g.Op)
+			}
+		}
+	}
+	// What makes a constant for a convolution does not lead it.
+	a := run("a", 10, .1, row("ConstantOfShape", 1, .1, 0), row("Conv", 4, .1, 1))
+	x, err := compare.With([]compare.Named{{Profile: a}, {Profile: run("b", 10, .1, row("Conv", 4, .1, 0, 1))}}, compare.Options{By: compare.ByOp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := x.Groups[0]; g.Op != "Conv" {
+		t.Errorf("gathered by %s", g.Op)
 	}
 }
