@@ -375,3 +375,32 @@ BenchmarkModel/row=0:a_b 3 2000 ns/op
 		t.Errorf("%s", b.String())
 	}
 }
+
+// TestVersusChance: a row without an interval is not one that differs by no more than chance.
+func TestVersusChance(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		bounded int // rows with an interval
+		want    string
+	}{
+		{0, ""},
+		{1, "No row differs by more than chance among 1 row with an interval."},
+		{2, "No row differs by more than chance among 2 rows."},
+	} {
+		x := compared(t, 2)
+		for i := range x.Groups {
+			r := &x.Groups[i].Ratios[1]
+			r.Verdict = compare.Open
+			if i >= c.bounded {
+				r.Low, r.High, r.P = nil, nil, nil
+			}
+		}
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if s := b.String(); !strings.Contains(s, c.want) || c.want == "" && strings.Contains(s, "chance among 2") {
+			t.Errorf("%d rows with an interval: lacks %q:\n%s", c.bounded, c.want, s)
+		}
+	}
+}

@@ -100,10 +100,16 @@ func versusWhere(t *compare.Table, k int) string {
 	}
 	const most = 3
 	var parts, alone []string
-	n, replaced := 0, 0
+	n, replaced, known, unknown := 0, 0, 0, 0
 	for i := range rows {
 		g := &rows[i]
 		c := g.Contributions[k]
+		switch r := &g.Ratios[k]; {
+		case r.Low != nil:
+			known++
+		case r.Value != nil:
+			unknown++
+		}
 		if g.Kind == align.Replaced {
 			replaced++
 		}
@@ -128,10 +134,12 @@ func versusWhere(t *compare.Table, k int) string {
 	switch {
 	case n > 0:
 		s = fmt.Sprintf("%d of %s differ: %s", n, of, strings.Join(parts, "; "))
-	case !slices.ContainsFunc(rows, func(g compare.Group) bool { return g.Ratios[k].Low != nil }):
+	case known == 0:
 		return "" // without intervals nothing can be said
 	case t.Runs[k].Ratio.Interval == compare.Exact:
 		s = fmt.Sprintf("All rows%s have equal %s", only(len(alone) > 0, " of both"), versusWhat(t))
+	case unknown > 0:
+		s = "No row differs by more than chance among " + words.Plural(int64(known), "row") + " with an interval"
 	default:
 		s = "No row differs by more than chance among " + of
 	}

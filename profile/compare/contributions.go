@@ -166,7 +166,7 @@ func (b *builder) reasons(g *Group, k int) []Reason {
 		}
 	}
 	r.number(ByBytes, traffic(x), traffic(y), 1)
-	r.text(ByType, computes(x), computes(y))
+	r.text(ByType, most(x, b.types[0]), most(y, b.types[k]))
 	if g.Kind == align.Replaced {
 		first, this := options(x, y)
 		r.text(ByOptions, first, this)
@@ -287,5 +287,3 @@ func most(ls profile.Layers, text func(*profile.Layer) string) string {
 	return best
 }
 
-// computes is the element type that layers compute in.
-func computes(ls profile.Layers) string { return most(ls, elemType) }

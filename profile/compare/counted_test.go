@@ -57,6 +57,73 @@ func TestDeclaredType(t *testing.T) {
 	}
 }
 
+// TestDequantisedType: what a layer computes in is the type before dequantisation, where another
+// layer does this work.
+func TestDequantisedType(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		change   func(dq *profile.Layer)
+		estimate bool
+		want     string
+	}{
+		{"fused", func(dq *profile.Layer) { dq.State, dq.FusedInto = profile.Fused, new(int64(1)) }, false, "int8"},
+		{"estimated without work", func(dq *profile.Layer) { dq.Latency = &profile.Metric{Kind: profile.Estimated, Median: new(0.0)} }, true, "int8"},
+		{"it runs", func(dq *profile.Layer) {}, false, "float32"},
+		{"TFLite", func(dq *profile.Layer) { dq.Op, dq.State, dq.FusedInto = "DEQUANTIZE", profile.Fused, new(int64(1)) }, false, "int8"},
+		{"not known", func(dq *profile.Layer) { dq.Latency = nil }, false, "float32"},
+	} {
+		p := run("a", 1e-3, 1e-6, row("DequantizeLinear", 1e-4, 1e-6, 0), row("Conv", 1e-3, 1e-6, 1))
+		p.Layers[0].Inputs, p.Layers[0].Outputs = []profile.Tensor{{Name: "q", DType: "int8"}}, []profile.Tensor{{Name: "x", DType: "float32"}}
+		p.Layers[1].Inputs = []profile.Tensor{{Name: "x", DType: "float32"}}
+		if c.estimate {
+			p.Target = profile.Target{ID: "m33", Kind: profile.TargetSimulator}
+		}
+		c.change(&p.Layers[0])
+		if r := table(t, p, p).Runs[0]; r.DType != c.want {
+			t.Errorf("%s: %q, want %q", c.name, r.DType, c.want)
+		}
+		if c.estimate {
+			continue
+		}
+		for i := range p.Layers { // counted
+			p.Layers[i].Latency = nil
+		}
+		p.Totals.Latency, p.Layers[1].MACs, p.Totals.MACs = nil, new(int64(8)), new(int64(8))
+		if r := table(t, p, p).Runs[0]; r.DType != c.want {
+			t.Errorf("%s, counted: %q, want %q", c.name, r.DType, c.want)
+		}
+	}
+}
+
+// TestNoWork: an estimate of no work has no error, so that rows of several layers have an interval.
+// A zero that was measured may be rounded.
+func TestNoWork(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind    profile.Kind
+		bounded bool
+	}{{profile.Estimated, true}, {profile.Measured, false}} {
+		made := func(s float64) *profile.Profile {
+			p := run("a", s, s/100, row("DequantizeLinear", 0, 0, 0), row("Conv", s, s/100, 1))
+			p.Target = profile.Target{ID: "m33", Kind: profile.TargetSimulator}
+			p.Layers[0].Latency = &profile.Metric{Kind: c.kind, Median: new(0.0)}
+			p.Layers[1].Latency = &profile.Metric{Kind: profile.Estimated, Median: &s, Band: &[2]float64{s * .99, s * 1.01}}
+			return p
+		}
+		b := made(1)
+		b.Layers = b.Layers[1:]
+		b.Layers[0].Index, b.Layers[0].Provenance = 0, row("Conv", 1, 1, 0, 1).Provenance
+		g := table(t, made(4), b).Groups[0]
+		if len(g.Layers[0]) != 2 || g.Ratios[1].Value == nil {
+			t.Fatalf("%s: %+v", c.kind, g)
+		}
+		if r := g.Ratios[1]; (r.Low != nil) != c.bounded || c.bounded && r.Verdict != compare.Faster {
+			t.Errorf("%s: %+v", c.kind, r)
+		}
+	}
+}
+
 // TestOtherLayout does not take channels last for another input.
 func TestOtherLayout(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,8 @@ type builder struct {
 	how   map[int]profile.Confidence
 	// pairs are the pairs of the alignments that the groups are made of.
 	pairs []aligned
+	// types tell the element type in which a layer of a run computes.
+	types []func(*profile.Layer) string
 	// inserted are the layers of each run that do no operator of the model.
 	inserted [][]int64
 }

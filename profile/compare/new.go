@@ -43,6 +43,7 @@ func With(runs []Named, o Options) (*Table, error) {
 	b := &builder{t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name, By: o.By}}
 	for _, r := range runs {
 		b.ps = append(b.ps, r.Profile)
+		b.types = append(b.types, executed(r.Profile))
 		b.repeats = append(b.repeats, append([]*profile.Profile{r.Profile}, r.Repeats...))
 		for _, p := range r.Repeats {
 			if err := repeats(r.Profile, p); err != nil {

@@ -50,6 +50,8 @@ func of(m *profile.Metric) Figure {
 		}
 	case m.Kind == profile.Counted:
 		return exact(v)
+	case m.Kind == profile.Estimated && v == 0: // another layer does the work
+		f.Low, f.High, f.Interval = new(0.0), new(0.0), Band90
 	}
 	return f
 }
@@ -298,7 +300,7 @@ func widest(a, b Interval) Interval {
 
 // half is half of an interval as a part of the figure.
 func half(f Figure) (float64, bool) {
-	if f.Low == nil || f.High == nil || !(*f.High >= *f.Low) {
+	if f.Low == nil || f.High == nil || !(*f.High >= *f.Low) || *f.Value == 0 {
 		return 0, false
 	}
 	return (*f.High - *f.Low) / 2 / *f.Value, true

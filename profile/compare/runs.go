@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/profile"
 )
@@ -17,7 +18,7 @@ func (b *builder) runs(named []Named) {
 		r := &t.Runs[k]
 		*r = Run{
 			Name: named[k].Name, Engine: cmp.Or(p.Settings.Engine, p.Target.Engine), Version: p.Settings.EngineVersion, Target: p.Target.ID, Kind: p.Target.Kind,
-			Model: p.Model.Name, DType: dtype(p), Declared: tensors(p), Source: source(p), Date: p.Created, Machine: machine(p),
+			Model: p.Model.Name, DType: dtype(p, b.types[k]), Declared: tensors(p), Source: source(p), Date: p.Created, Machine: machine(p),
 			Threads: p.Settings.Threads, Total: b.total(k), Ratio: Ratio{Verdict: Open}, WhyNot: b.whyNot[k],
 		}
 		if r.Declared == r.DType {
@@ -145,16 +146,15 @@ func outside(total Figure, layers float64, groups []Group, k int) *float64 {
 
 // dtype is the element type in which most of the time is computed, or that most of the work, else
 // most of the weights, is declared in where nothing ran; "" where no layer tells.
-func dtype(p *profile.Profile) string {
-	typeOf := elemType
+func dtype(p *profile.Profile, typeOf func(*profile.Layer) string) string {
 	if source(p) == Counted {
-		typeOf = declared
+		typeOf = dequantised(p).declared
 	}
 	return mostly(p, typeOf)
 }
 
 // tensors is the element type that the model declares for most of the work.
-func tensors(p *profile.Profile) string { return mostly(p, declared) }
+func tensors(p *profile.Profile) string { return mostly(p, operands(nil).declared) }
 
 // mostly is the element type of most of the time, or else of most of the work or of the weights.
 func mostly(p *profile.Profile, typeOf func(l *profile.Layer) string) string {
@@ -180,17 +180,37 @@ func mostly(p *profile.Profile, typeOf func(l *profile.Layer) string) string {
 	return best
 }
 
-// elemType is the element type in which a layer computes, "" if unknown.
-func elemType(l *profile.Layer) string {
-	return cmp.Or(l.Computes, declared(l))
+// executed returns the element type in which a layer computes, "" if unknown.
+func executed(p *profile.Profile) func(l *profile.Layer) string {
+	ts := dequantised(p)
+	return func(l *profile.Layer) string { return cmp.Or(l.Computes, ts.declared(l)) }
+}
+
+// operands are the element types of tensors before a layer dequantised them that takes no time of
+// its own, by graph and name: what reads them computes in this type.
+type operands map[[2]string]string
+
+func dequantised(p *profile.Profile) operands {
+	out := operands{}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		v, ok := l.Latency.Best()
+		if !l.State.Elsewhere() && !(ok && v == 0) || len(l.Inputs) == 0 || len(l.Outputs) == 0 {
+			continue
+		}
+		if strings.HasPrefix(strings.ToLower(l.Op), "dequantize") {
+			out[[2]string{l.Graph, l.Outputs[0].Name}] = l.Inputs[0].DType
+		}
+	}
+	return out
 }
 
 // declared is the element type of the first operand of a layer that is not a constant, "" if
 // unknown.
-func declared(l *profile.Layer) string {
+func (ts operands) declared(l *profile.Layer) string {
 	for k := range l.Inputs {
 		if in := &l.Inputs[k]; !in.Absent && !in.Constant && in.DType != "" {
-			return in.DType
+			return cmp.Or(ts[[2]string{l.Graph, in.Name}], in.DType)
 		}
 	}
 	return ""
