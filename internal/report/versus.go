@@ -264,7 +264,7 @@ func versusCSV(w io.Writer, t *compare.Table) error {
 		for k := range t.Runs {
 			row("operators", strconv.Itoa(i), k, g.Figures[k], &g.Ratios[k], func(cells []string) {
 				cells[2], cells[3], cells[4], cells[5] = text.Cell(g.Op), text.Cell(g.Name), strconv.FormatInt(g.Operators, 10), string(g.Confidence)
-				cells[17], cells[18], cells[19] = number(g.Contributions[k]), string(g.Kind), strconv.FormatBool(g.Certain)
+				cells[17], cells[18], cells[19] = number(g.Contributions[k]), string(g.Match(k).Kind), strconv.FormatBool(g.Match(k).Certain)
 				versusCompares(t, k, cells)
 				cells[20] = text.Cell(words.VersusReasons(g.Reasons[k]))
 			})
@@ -420,7 +420,7 @@ func versusSheets(t *compare.Table) []xlsx.Table {
 		return *v
 	}
 	model := xlsx.Table{Name: "Model", Heads: []string{"figure", "unit"}}
-	rows := xlsx.Table{Name: "Rows", Heads: []string{"operators", "name", "match", "certain"}}
+	rows := xlsx.Table{Name: "Rows", Heads: []string{"operators", "name"}}
 	runs := xlsx.Table{Name: "Runs", Heads: []string{"run", "figures", "engine", "version", "target", "machine", "model", "type", "threads", "profiles", "date"}}
 	for k := range t.Runs {
 		r := &t.Runs[k]
@@ -428,7 +428,7 @@ func versusSheets(t *compare.Table) []xlsx.Table {
 		if k > 0 {
 			more := []string{"ratio of " + r.Name, "low", "high", "p", "verdict"}
 			model.Heads = append(model.Heads, append(more, "comparable", "why not")...)
-			rows.Heads = append(rows.Heads, append(more, "comparable", "why not", "contribution", "reasons")...)
+			rows.Heads = append(rows.Heads, append(more, "comparable", "why not", "contribution", "reasons", "match", "certain")...)
 		}
 		var threads any
 		if r.Threads != nil {
@@ -452,11 +452,11 @@ func versusSheets(t *compare.Table) []xlsx.Table {
 	groups, _, _ := versusRows(t, VersusOptions{})
 	for i := range groups {
 		g := &groups[i]
-		row := []any{groupOp(g), g.Name, string(g.Kind), g.Certain}
+		row := []any{groupOp(g), g.Name}
 		for k := range t.Runs {
 			if row = append(row, value(g.Figures[k].Value)); k > 0 {
 				why := t.Runs[k].WhyNot[t.Topic]
-				row = append(append(row, ratio(&g.Ratios[k])...), why == "", string(why), value(g.Contributions[k]), words.VersusReasons(g.Reasons[k]))
+				row = append(append(row, ratio(&g.Ratios[k])...), why == "", string(why), value(g.Contributions[k]), words.VersusReasons(g.Reasons[k]), string(g.Match(k).Kind), g.Match(k).Certain)
 			}
 		}
 		rows.Rows = append(rows.Rows, row)

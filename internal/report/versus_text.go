@@ -110,7 +110,7 @@ func versusWhere(t *compare.Table, k int) string {
 		case r.Value != nil:
 			unknown++
 		}
-		if g.Kind == align.Replaced {
+		if g.Match(k).Kind == align.Replaced {
 			replaced++
 		}
 		one := len(g.Layers[0]) == 0 || len(g.Layers[k]) == 0
@@ -425,7 +425,7 @@ func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, 
 			}
 		}
 		if two {
-			row = append(row, versusChange(t, g.Contributions[shown[1]]), words.VersusMatch(g), groupWhy(g, shown[1]))
+			row = append(row, versusChange(t, g.Contributions[shown[1]]), words.VersusMatch(g.Match(shown[1])), groupWhy(g, shown[1]))
 		}
 		rows = append(rows, row)
 	}
@@ -435,7 +435,7 @@ func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, 
 
 // groupWhy says why a row differs, where it does.
 func groupWhy(g *compare.Group, k int) string {
-	return only(versusDiffers(g.Ratios[k].Verdict) || g.Kind == align.Replaced, words.VersusReasons(g.Reasons[k]))
+	return only(versusDiffers(g.Ratios[k].Verdict) || g.Match(k).Kind == align.Replaced, words.VersusReasons(g.Reasons[k]))
 }
 
 func groupFigure(t *compare.Table, g *compare.Group, k int) string {

@@ -26,7 +26,7 @@ func (b *builder) gather() {
 		if !ok {
 			at[key] = len(rows)
 			row := *g
-			row.Op, row.Name, row.Kind = "", key, ""
+			row.Op, row.Name, row.Kind, row.Matches = "", key, "", nil
 			if b.t.By == ByOp {
 				row.Op, row.Name = key, ""
 			}

@@ -31,6 +31,10 @@ func (b *builder) contribute() {
 			if g.Certain = true; g.oneSided() {
 				g.Kind = kindOf(g)
 			}
+			g.Matches = slices.Repeat([]Match{{Certain: true}}, len(b.ps))
+			for k := range g.Matches[1:] {
+				g.Matches[k+1].Kind = g.alone(k + 1)
+			}
 		default:
 			g.Kind = kindOf(g)
 			g.Certain = slices.Contains([]profile.Confidence{profile.Exact, profile.ByTensor, profile.ByName}, g.Confidence)
@@ -167,7 +171,7 @@ func (b *builder) reasons(g *Group, k int) []Reason {
 	}
 	r.number(ByBytes, traffic(x), traffic(y), 1)
 	r.text(ByType, most(x, b.types[0]), most(y, b.types[k]))
-	if g.Kind == align.Replaced {
+	if g.Match(k).Kind == align.Replaced {
 		first, this := options(x, y)
 		r.text(ByOptions, first, this)
 	}
@@ -286,4 +290,3 @@ func most(ls profile.Layers, text func(*profile.Layer) string) string {
 	}
 	return best
 }
-

@@ -13,12 +13,15 @@ type aligned struct {
 	layer   int // its first layer, as [builder.start] counts
 	kind    align.Kind
 	certain bool
-	first   bool // of the first run
+	run     int // the run that is paired with the first one, 0 for pairs of others
 }
 
 // note keeps a pair of layers of the runs i and k.
 func (b *builder) note(i, k int, p *align.Pair) {
-	a := aligned{kind: p.Kind, certain: p.Certain, first: i == 0}
+	a := aligned{kind: p.Kind, certain: p.Certain}
+	if i == 0 {
+		a.run = k
+	}
 	switch {
 	case len(p.A) > 0:
 		a.layer = b.start[i] + int(p.A[0])
@@ -33,11 +36,20 @@ var kindOrder = []align.Kind{
 	align.Replaced, align.Quantised, align.Pruned, align.Fused, align.Split, align.Resized, align.Same,
 }
 
+// stronger returns that of two kinds, either of which may be absent, that comes first in kindOrder.
+func stronger(a, b align.Kind) align.Kind {
+	if i, k := slices.Index(kindOrder, a), slices.Index(kindOrder, b); k < 0 || i >= 0 && i <= k {
+		return a
+	}
+	return b
+}
+
 // kinds says how the layers of the groups, which are given by root, differ from those of the first
-// run.
+// run: of each run, and of all.
 func (b *builder) kinds(at map[int]int) {
 	for i := range b.t.Groups {
-		b.t.Groups[i].Certain = true
+		g := &b.t.Groups[i]
+		g.Certain, g.Matches = true, slices.Repeat([]Match{{Certain: true}}, len(b.ps))
 	}
 	for _, p := range b.pairs {
 		if p.kind == align.Inserted || p.kind == align.Removed {
@@ -45,34 +57,49 @@ func (b *builder) kinds(at map[int]int) {
 		}
 		g := &b.t.Groups[at[b.root(p.layer)]]
 		g.Certain = g.Certain && p.certain
-		if p.first && (g.Kind == "" || slices.Index(kindOrder, p.kind) < slices.Index(kindOrder, g.Kind)) {
-			g.Kind = p.kind
+		if p.run > 0 {
+			m := &g.Matches[p.run]
+			m.Kind, m.Certain = stronger(m.Kind, p.kind), m.Certain && p.certain
 		}
 	}
 	for i := range b.t.Groups {
 		g := &b.t.Groups[i]
-		switch {
-		case len(g.Layers[0]) == 0:
-			g.Kind, g.Certain = align.Inserted, false
-		case !slices.ContainsFunc(g.Layers[1:], func(ls []int64) bool { return len(ls) > 0 }):
-			g.Kind, g.Certain = align.Removed, false
-		case g.Kind == align.Same || g.Kind == "":
-			g.Kind = counted(g)
+		for k := range g.Matches[1:] {
+			m := &g.Matches[k+1]
+			if alone := g.alone(k + 1); alone != "" || len(g.Layers[0]) == 0 {
+				*m = Match{Kind: alone}
+				continue
+			}
+			if m.Kind == align.Same || m.Kind == "" {
+				m.Kind = counted(len(g.Layers[0]), len(g.Layers[k+1]))
+			}
+			g.Kind = stronger(g.Kind, m.Kind)
+		}
+		if g.oneSided() {
+			g.Kind, g.Certain = kindOf(g), false
 		}
 	}
 }
 
-// counted is the kind of a group whose layers do not differ by themselves: one of the runs may have
-// more of them, such as the bodies of control flow.
-func counted(g *Group) align.Kind {
-	for _, ls := range g.Layers[1:] {
-		switch n := len(g.Layers[0]); {
-		case len(ls) == 0:
-		case len(ls) < n:
-			return align.Fused
-		case len(ls) > n:
-			return align.Split
-		}
+// alone is the kind of a group for a run where only this run or only the first has layers, else "".
+func (g *Group) alone(k int) align.Kind {
+	switch first, this := len(g.Layers[0]), len(g.Layers[k]); {
+	case first == 0 && this > 0:
+		return align.Inserted
+	case first > 0 && this == 0:
+		return align.Removed
+	}
+	return ""
+}
+
+// counted is the kind of layers that do not differ by themselves: one of the runs may have more of
+// them, such as the bodies of control flow.
+func counted(first, this int) align.Kind {
+	switch {
+	case this < first:
+		return align.Fused
+	case this > first:
+		return align.Split
 	}
 	return align.Same
 }

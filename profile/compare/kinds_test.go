@@ -58,6 +58,54 @@ func TestGroupKinds(t *testing.T) {
 	}
 }
 
+// TestMatches: what the layers of one run are says nothing about those of another.
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	made := func(hash, dtype string, ops ...string) *profile.Profile {
+		var rows []profile.Layer
+		for _, op := range ops {
+			rows = append(rows, row(op, 2, .1))
+		}
+		return chained(run(hash, 10, .1, rows...), hash, dtype)
+	}
+	ps := map[string]*profile.Profile{
+		"float": made("a", "float32", "Conv", "Relu", "MaxPool", "Softmax"), "equal": made("b", "float32", "Conv", "Relu", "MaxPool", "Softmax"),
+		"half": made("c", "float16", "Conv", "Relu", "MaxPool", "Softmax"), "shorter": made("d", "float32", "Conv", "MaxPool", "Softmax"),
+	}
+	want := map[string]string{"equal": "same same same same", "half": "quantised quantised quantised quantised", "shorter": "same removed same same"}
+	for _, order := range [][]string{{"equal", "half", "shorter"}, {"half", "shorter", "equal"}, {"shorter", "equal", "half"}} {
+		runs := []*profile.Profile{ps["float"]}
+		for _, name := range order {
+			runs = append(runs, ps[name])
+		}
+		x := table(t, runs...)
+		for i, name := range order {
+			var got []string
+			for _, g := range x.Groups {
+				m := g.Match(i + 1)
+				got = append(got, string(m.Kind))
+				if m.Certain != (m.Kind != align.Removed) {
+					t.Errorf("%s of %v: %s: certain %v", name, order, g.Op, m.Certain)
+				}
+			}
+			if s := strings.Join(got, " "); s != want[name] {
+				t.Errorf("%s of %v: %s, want %s", name, order, s, want[name])
+			}
+		}
+	}
+	// A run without the layers of a gathered row says so.
+	x, err := compare.With([]compare.Named{{Profile: ps["float"]}, {Profile: ps["half"]}, {Profile: ps["shorter"]}}, compare.Options{By: compare.ByOp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range x.Groups {
+		removed := g.Match(2).Kind == align.Removed
+		if g.Match(1).Kind != "" || removed != (g.Op == "Relu") {
+			t.Errorf("%s: %+v", g.Op, g.Matches)
+		}
+	}
+}
+
 // TestUnrelated: of models whose heavy operators differ, rows are kinds of operators. Models that
 // have one layer in common are not of this kind.
 func TestUnrelated(t *testing.T) {

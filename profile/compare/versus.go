@@ -151,13 +151,32 @@ type Group struct {
 	// Confidence is the least sure way in which layers of the group were joined.
 	Confidence profile.Confidence `json:"confidence"`
 	// Kind says how the layers of the runs differ, Certain that they are known to belong together.
+	// Of several runs Kind is the greatest difference; Matches say both by run.
 	Kind    align.Kind `json:"kind,omitzero"`
 	Certain bool       `json:"certain"`
+	Matches []Match    `json:"matches"`
 	// Contributions are the differences to the first run in the unit of the quantity, by run. An
 	// entry is nil if a figure is unknown; a run without the layers contributes all of the first.
 	Contributions []*float64 `json:"contributions"`
 	// Reasons say by run in what the layers differ from those of the first run.
 	Reasons [][]Reason `json:"reasons"`
+}
+
+// Match says how the layers of a group in one run differ from those of the first run.
+type Match struct {
+	// Kind is absent for the first run, where neither run has layers, and for gathered rows that
+	// both have.
+	Kind align.Kind `json:"kind,omitzero"`
+	// Certain says that they are known to belong together.
+	Certain bool `json:"certain"`
+}
+
+// Match is how the layers of run k differ from those of the first run.
+func (g *Group) Match(k int) Match {
+	if k < 0 || k >= len(g.Matches) {
+		return Match{}
+	}
+	return g.Matches[k]
 }
 
 // NoteCode names a reason for which runs do not compare well.

@@ -254,14 +254,14 @@ const VersusLegend = "▲ slower or more, ▼ faster or less, = within 5 %, (…
 
 // VersusMatch says how the layers of a row differ, "" for the same. A question mark follows where
 // it is not certain that they belong together.
-func VersusMatch(g *compare.Group) string {
+func VersusMatch(m compare.Match) string {
 	switch {
-	case !g.Certain && g.Kind != align.Inserted && g.Kind != align.Removed:
-		return string(g.Kind) + "?"
-	case g.Kind == align.Same:
+	case m.Kind != "" && !m.Certain && m.Kind != align.Inserted && m.Kind != align.Removed:
+		return string(m.Kind) + "?"
+	case m.Kind == align.Same:
 		return ""
 	}
-	return string(g.Kind)
+	return string(m.Kind)
 }
 
 // VersusReasons says in what the layers of a row differ from those of the first run, the most

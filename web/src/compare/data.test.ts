@@ -53,6 +53,13 @@ describe("rows", () => {
     expect(at({ op: "E" })).toEqual([4]);
     expect(at({ only: [] })).toEqual([]);
   });
+  it("differ from the first run as their own run says", () => {
+    const g = { ...group("A", [0], [0], [1, 3]), kind: "replaced" as const, certain: false };
+    g.layers = [[0], [0], [0]];
+    g.matches = [{ certain: true }, { kind: "same", certain: true }, { kind: "replaced", certain: false }];
+    const seen = [1, 2].map((run) => items(comparison([g]), run)[0]);
+    expect(seen.map((i) => [i.kind, i.uncertain])).toEqual([["same", false], ["replaced", true]]);
+  });
   it("without a verdict have a status of their own", () => {
     const none = items(comparison([group("A", [0], [0], [1, 3], "incomparable")]), 1);
     expect(none.map((i) => i.status)).toEqual(["incomparable"]);

@@ -37,8 +37,9 @@ export function statusOf(g: Group, run: number): Status | undefined {
 export function items(c: Comparison, run: number): Item[] {
   return (c.comparison.groups ?? []).map((group, at) => {
     const status = statusOf(group, run);
-    const kind = status === "inserted" || status === "removed" ? status : group.kind === "inserted" || group.kind === "removed" ? undefined : group.kind;
-    return { at, group, status, kind, uncertain: group.certain === false && status !== "inserted" && status !== "removed", part: group.contributions?.[run] ?? undefined, text: haystack(c, group, at) };
+    const match = group.matches?.[run] ?? group;
+    const kind = status === "inserted" || status === "removed" ? status : match.kind === "inserted" || match.kind === "removed" ? undefined : match.kind;
+    return { at, group, status, kind, uncertain: match.certain === false && status !== "inserted" && status !== "removed", part: group.contributions?.[run] ?? undefined, text: haystack(c, group, at) };
   });
 }
 

@@ -64,6 +64,11 @@ export interface Reason {
   this_text?: string;
 }
 
+export interface Match {
+  kind?: Kind;
+  certain: boolean;
+}
+
 export interface Group {
   op: string;
   name?: string;
@@ -74,6 +79,8 @@ export interface Group {
   confidence: Provenance["confidence"];
   kind?: Kind;
   certain?: boolean;
+  /** How the layers of each run differ from those of the first one. */
+  matches?: Match[];
   contributions?: (number | null)[] | null;
   reasons?: (Reason[] | null)[] | null;
 }
