@@ -11,10 +11,13 @@ import (
 	"strconv"
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
+	"github.com/opmeter/opmeter/internal/source/outputdiff"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
 	"github.com/opmeter/opmeter/profile/divergence"
@@ -160,7 +163,7 @@ func DivergenceAnswer(r *divergence.Report) []string {
 		if v.Compared > 0 {
 			return []string{fmt.Sprintf("No output of the models could be compared: the list of outputs says why. Outputs of %s differ by no more than rounding", words.Plural(v.Compared, "row"))}
 		}
-		return []string{"No outputs of layers could be compared: the last column of the table says why"}
+		return []string{"No outputs of layers could be compared: the notes of the rows say why"}
 	case divergence.Rounding:
 		s = "Outputs differ by no more than " + explanation(r)
 		if v.Row != nil && v.OwnSNR != nil {
@@ -184,7 +187,9 @@ func DivergenceAnswer(r *divergence.Report) []string {
 // explanation is what explains small errors: rounding, or the quantisation of one of the models.
 func explanation(r *divergence.Report) string {
 	if slices.ContainsFunc(r.Rows, func(row divergence.Row) bool {
-		return row.Kind == align.Quantised && row.Own != nil && row.Own.Steps != nil
+		d := row.Own
+		// Rows of dynamic quantisation return floating point: their limit tells.
+		return row.Kind == align.Quantised && d != nil && (d.Steps != nil || d.Limit != nil && *d.Limit <= outputdiff.QuantisedLimit)
 	}) {
 		return "quantisation explains"
 	}
@@ -229,7 +234,7 @@ func gradualText(r *divergence.Report) string {
 		return "Outputs of the models differ, but an engine computes others when the outputs of layers are outputs, too: the notes below the table name them"
 	}
 	if v.Row == nil {
-		return "Outputs differ, and the errors of single layers are unknown: the last column of the table says why"
+		return "Outputs differ, and the errors of single layers are unknown: the notes of the rows say why"
 	}
 	if v.Amplified {
 		return fmt.Sprintf("Outputs differ, but no layer adds more than %s: the largest error is that of %s, SNR %s, and layers behind it amplify errors", explanation(r), rowName(&r.Rows[*v.Row]), snr(v.OwnSNR))
@@ -315,7 +320,19 @@ func divergenceRows(r *divergence.Report, o VersusOptions) ([]*divergence.Row, i
 // Columns of the table.
 var divergenceHead = []string{"layers", "name", "", "pair", "own error", "accumulated", "inputs", "max diff", "differ", "steps", "note"}
 
-var divergenceKeeps = []int{100, 20, 80, 70, 99, 98, 60, 50, 40, 65, 30}
+var divergenceKeeps = []keep{
+	{rank: 100},
+	{rank: 55, cut: shorten, least: versusLeast},
+	{rank: 80},
+	{rank: 70},
+	{rank: 99},
+	{rank: 98},
+	{rank: 60},
+	{rank: 50},
+	{rank: 40},
+	{rank: 65},
+	{rank: 30, cut: beginning, least: versusOthers},
+}
 
 // divergenceCells are the cells of the table for rows.
 func divergenceCells(r *divergence.Report, rows []*divergence.Row) [][]string {
@@ -407,17 +424,60 @@ func divergenceTable(w io.Writer, r *divergence.Report, o VersusOptions) error {
 	b.WriteByte('\n')
 	line(divergenceWhat(r))
 	b.WriteByte('\n')
-	inColumns(&b, divergenceCells(r, rows), divergenceKeeps, o)
+	cells := divergenceCells(r, rows)
+	note := len(divergenceHead) - 1
+	long := func(cells []string) bool { return lipgloss.Width(cells[note]) > versusOthers }
+	var below []string
+	if o.Width > 0 && slices.ContainsFunc(cells, long) {
+		below = divergenceNotes(cells[1:], note)
+		for _, c := range cells[1:] {
+			c[note] = ""
+		}
+	}
+	lacking := inColumns(&b, cells, divergenceKeeps, o)
 	if len(rows) < all {
 		fmt.Fprintf(&b, "%d of %d rows: leave out --top for all\n", len(rows), all)
 	}
 	b.WriteByte('\n')
+	if slices.Contains(lacking, divergenceHead[note]) {
+		lacking = slices.DeleteFunc(lacking, func(h string) bool { return h == divergenceHead[note] })
+		below = divergenceNotes(cells[1:], note)
+	}
+	for _, s := range below {
+		line(s)
+	}
+	for _, s := range notShown(lacking) {
+		line(s)
+	}
 	line(divergenceLegend)
 	for _, n := range r.Notes {
 		line("! " + n)
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
+}
+
+// divergenceNotes are the notes of rows as lines: each with the first rows that it is about.
+func divergenceNotes(rows [][]string, note int) []string {
+	const most = 4
+	var order []string
+	of := map[string][]string{}
+	for _, r := range rows {
+		if n := r[note]; n != "" {
+			if of[n] == nil {
+				order = append(order, n)
+			}
+			of[n] = append(of[n], cmp.Or(r[0], r[2]))
+		}
+	}
+	for i, n := range order {
+		who, rest := of[n], ""
+		if more := len(who) - most; more > 0 {
+			who, rest = who[:most], " and "+words.Plural(int64(more), "more row")
+		}
+		order[i] = strings.Join(who, ", ") + rest + ": " + n
+	}
+	return order
 }
 
 func divergenceMarkdown(w io.Writer, r *divergence.Report, o VersusOptions) error {

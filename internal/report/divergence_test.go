@@ -148,7 +148,7 @@ func TestDivergenceAnswers(t *testing.T) {
 		want   string
 	}{
 		{"equal", func(r *divergence.Report) { r.Verdict = divergence.Verdict{Code: divergence.Equal, Compared: 1} }, "Outputs of all layers are equal, bit by bit (1 row)"},
-		{"unknown", func(r *divergence.Report) { r.Verdict = divergence.Verdict{Code: divergence.Unknown} }, "No outputs of layers could be compared: the last column of the table says why"},
+		{"unknown", func(r *divergence.Report) { r.Verdict = divergence.Verdict{Code: divergence.Unknown} }, "No outputs of layers could be compared: the notes of the rows say why"},
 		{"quantised", func(r *divergence.Report) { r.Verdict.Code = divergence.Rounding }, `Outputs differ by no more than quantisation explains: the largest error is added at #2 Conv "=conv|2", SNR 12 dB`},
 		{"gradual", func(r *divergence.Report) { r.Verdict.Code = divergence.Gradual }, `Outputs do not part at one layer: 2 rows add errors, the largest is that of #2 Conv "=conv|2", SNR 12 dB; the median of the others is 38 dB`},
 		{"amplified", func(r *divergence.Report) { r.Verdict.Code, r.Verdict.Amplified = divergence.Gradual, true }, `Outputs differ, but no layer adds more than quantisation explains: the largest error is that of #2 Conv "=conv|2", SNR 12 dB, and layers behind it amplify errors`},
@@ -158,6 +158,71 @@ func TestDivergenceAnswers(t *testing.T) {
 		c.change(r)
 		if got := report.DivergenceAnswer(r)[0]; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDivergenceNarrow: at any width, a column is shown or named as not shown, and what a row says
+// of itself is in the table or below it.
+func TestDivergenceNarrow(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("an engine that returns none, ", 5)
+	for _, width := range []int{40, 60, 80, 100, 120, 200, 0} {
+		r := diverging()
+		var b bytes.Buffer
+		r.Rows[2].Cause = &profile.Cause{Code: profile.ByInput, Text: long[:50]}
+		if err := report.WriteDivergence(&b, r, "table", report.VersusOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), long[:50]) {
+			t.Errorf("%d columns: cuts a note:\n%s", width, b.String())
+		}
+		r = diverging()
+		b.Reset()
+		if err := report.WriteDivergence(&b, r, "table", report.VersusOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		s := strings.Join(strings.Fields(b.String()), " ")
+		for _, column := range []string{"layers", "name", "pair", "own error", "accumulated", "inputs", "max diff", "differ", "steps"} {
+			if !strings.Contains(s, column+" ") && !strings.Contains(s, column+",") {
+				t.Errorf("%d columns: %q is neither shown nor missed:\n%s", width, column, b.String())
+			}
+		}
+		if named := strings.Contains(s, "not shown (terminal too narrow): "); named != (width > 0 && width < 120) {
+			t.Errorf("%d columns: says that columns are missing %v:\n%s", width, named, b.String())
+		}
+		if !strings.Contains(s, "it was not computed") {
+			t.Errorf("%d columns: lacks the note of a row:\n%s", width, b.String())
+		}
+		if strings.Contains(s, "note,") && width > 0 && width < 60 {
+			t.Errorf("%d columns: notes below the table are a missing column:\n%s", width, b.String())
+		}
+	}
+}
+
+// TestDivergenceExplained: errors of a quantised model are not called rounding, however its
+// operators return their results.
+func TestDivergenceExplained(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		kind align.Kind
+		d    profile.Difference
+		want string
+	}{
+		{"quantised values", align.Quantised, profile.Difference{Steps: new(1.0), Limit: new(1.0)}, "quantisation explains"},
+		{"dynamic quantisation", align.Quantised, profile.Difference{Limit: new(20.0)}, "quantisation explains"},
+		{"half precision", align.Quantised, profile.Difference{Limit: new(40.0)}, "rounding"},
+		{"bfloat16", align.Quantised, profile.Difference{Limit: new(22.0)}, "rounding"},
+		{"another engine", align.Same, profile.Difference{Limit: new(20.0)}, "rounding"},
+		{"no limit", align.Quantised, profile.Difference{}, "rounding"},
+	} {
+		r := diverging()
+		c.d.State, c.d.SNR = profile.Rounding, new(42.0)
+		r.Rows = []divergence.Row{{A: r.Rows[0].A, B: r.Rows[0].B, Kind: c.kind, Certain: true, Own: &c.d, Output: &c.d}}
+		r.Verdict = divergence.Verdict{Code: divergence.Rounding}
+		if got := report.DivergenceAnswer(r)[0]; got != "Outputs differ by no more than "+c.want {
+			t.Errorf("%s: %s", c.name, got)
 		}
 	}
 }

@@ -354,6 +354,19 @@ func ending(s string, width int) string {
 	return "…" + string(r[len(r)-n:])
 }
 
+// beginning is the beginning of a text, as wide as there is room.
+func beginning(s string, width int) string {
+	if lipgloss.Width(s) <= width {
+		return s
+	}
+	r := []rune(s)
+	n := min(len(r), max(1, width-1))
+	for n > 1 && lipgloss.Width(string(r[:n])) > width-1 {
+		n--
+	}
+	return string(r[:n]) + "…"
+}
+
 // shorten cuts text in the middle, where long names differ least.
 func shorten(s string, width int) string {
 	if lipgloss.Width(s) <= width {

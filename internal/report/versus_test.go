@@ -404,3 +404,36 @@ func TestVersusChance(t *testing.T) {
 		}
 	}
 }
+
+// TestVersusMissing: at any width, a column of the table is shown or named as not shown.
+func TestVersusMissing(t *testing.T) {
+	t.Parallel()
+	x := compared(t, 2)
+	for i := range x.Groups {
+		x.Groups[i].Matches[1] = compare.Match{Kind: "quantised", Certain: true}
+		x.Groups[i].Reasons[1] = []compare.Reason{{Code: compare.ByKernel, FirstText: "gemm.f32.avx512", ThisText: "gemm.int8.avx512"}}
+	}
+	for _, width := range []int{30, 40, 60, 80, 100, 150, 0} {
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, x, "table", report.VersusOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		_, rows, _ := strings.Cut(b.String(), "operators")
+		head, rest, _ := strings.Cut(rows, "\n")
+		said := strings.Join(strings.Fields(rest), " ")
+		for _, column := range []string{"name", "engine 0", "engine 1", "ratio", "change", "match", "why"} {
+			if !strings.Contains(head, column) && !strings.Contains(said, column+",") && !strings.Contains(said, column+" ▲ slower") {
+				t.Errorf("%d columns: %q is neither shown nor missed:\n%s", width, column, b.String())
+			}
+		}
+		// A reason is cut at its end.
+		for l := range strings.Lines(rest) {
+			if i, k := strings.Index(l, "kernel"), strings.Index(l, "…"); i >= 0 && k > i && !strings.HasSuffix(strings.TrimRight(l, "\n"), "…") {
+				t.Errorf("%d columns: cut in the middle: %s", width, l)
+			}
+		}
+		if complete := !strings.Contains(said, "not shown"); complete != (width == 0 || width == 150) {
+			t.Errorf("%d columns: complete %v:\n%s", width, complete, b.String())
+		}
+	}
+}

@@ -48,9 +48,10 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	if o.Width > 0 {
 		each = min(each, max(1, (o.Width-11-2-16-block/2)/block))
 	}
-	for i, part := range []func(shown []int){
-		func(shown []int) { versusWhole(&b, t, facts, shown, o) },
-		func(shown []int) { versusGroups(&b, t, rows, all, shown, o) },
+	var lacking []string
+	for i, part := range []func(shown []int) []string{
+		func(shown []int) []string { return versusWhole(&b, t, facts, shown, o) },
+		func(shown []int) []string { return versusGroups(&b, t, rows, all, shown, o) },
 	} {
 		for from := 1; from < len(t.Runs); from += each {
 			b.WriteByte('\n')
@@ -58,7 +59,7 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 			for k := from; k < min(len(t.Runs), from+each); k++ {
 				shown = append(shown, k)
 			}
-			part(shown)
+			lacking = append(lacking, part(shown)...)
 		}
 		if i == 0 {
 			if s := versusEquals(t); s != "" {
@@ -70,12 +71,27 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 		fmt.Fprintf(&b, "%d of %d rows: --all shows all\n", len(rows), all)
 	}
 	b.WriteByte('\n')
+	lines(notShown(lacking)...)
 	lines(words.VersusLegend)
 	for _, s := range versusNotes(t) {
 		lines("! " + s)
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
+}
+
+// notShown names columns that do not fit, each once; no line for none.
+func notShown(heads []string) []string {
+	var out []string
+	for _, h := range heads {
+		if !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return []string{noRoom(out)}
 }
 
 // versusHeadline answers which run is better, and where most of the difference comes from.
@@ -368,11 +384,11 @@ func versusEquals(t *compare.Table) string {
 func versusColumn(n int) int { return max(1, 2*n) }
 
 // versusWhole writes the figures of the whole model for some runs.
-func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []int, o VersusOptions) {
-	keeps := []int{100}
+func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []int, o VersusOptions) (lacking []string) {
+	keeps := []keep{{rank: 100}}
 	for n := range shown {
-		if keeps = append(keeps, 90); n > 0 {
-			keeps = append(keeps, 80)
+		if keeps = append(keeps, keep{rank: 90}); n > 0 {
+			keeps = append(keeps, keep{rank: 80})
 		}
 	}
 	grid := versusWholeGrid(t, facts, shown, false)
@@ -392,24 +408,24 @@ func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []
 			}
 		}
 	}
-	inColumns(b, grid, keeps, o)
+	return inColumns(b, grid, keeps, o)
 }
 
 // versusGroups writes the rows for some runs, and what the others and the rest of the time make.
 // The changes of two runs add up to the difference of the totals.
-func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, all int, shown []int, o VersusOptions) {
+func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, all int, shown []int, o VersusOptions) (lacking []string) {
 	two := len(shown) == 2
-	head, keeps := []string{"operators", "name"}, []int{100, 20}
+	head, keeps := []string{"operators", "name"}, []keep{{rank: 100}, {rank: 20, cut: shorten, least: versusLeast}}
 	if t.By != compare.ByLayer {
 		head[0] = string(t.By)
 	}
 	for n, k := range shown {
-		if head, keeps = append(head, t.Runs[k].Name), append(keeps, 90); n > 0 {
-			head, keeps = append(head, "ratio"), append(keeps, 85)
+		if head, keeps = append(head, t.Runs[k].Name), append(keeps, keep{rank: 90}); n > 0 {
+			head, keeps = append(head, "ratio"), append(keeps, keep{rank: 85})
 		}
 	}
 	if two {
-		head, keeps = append(head, "change", "match", "why"), append(keeps, 80, 12, 15)
+		head, keeps = append(head, "change", "match", "why"), append(keeps, keep{rank: 80}, keep{rank: 12, cut: shorten, least: versusLeast}, keep{rank: 15, cut: beginning, least: versusReason})
 	}
 	rows := [][]string{head}
 	for i := range groups {
@@ -430,7 +446,7 @@ func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, 
 		rows = append(rows, row)
 	}
 	rows = append(rows, versusEnd(t, groups, all, shown)...)
-	inColumns(b, rows, keeps, o)
+	return inColumns(b, rows, keeps, o)
 }
 
 // groupWhy says why a row differs, where it does.
@@ -534,15 +550,22 @@ func versusHidden(t *compare.Table, shownRows []compare.Group, shown []int) (fig
 const (
 	versusFirst  = 24 // the first column, names of operators
 	versusOthers = 28
-	versusLeast  = 8 // what is left of a text before its column goes
-
-	// versusText is how much texts are needed at most, which may be cut; figures are needed more.
-	versusText = 20
+	versusLeast  = 8  // what is left of a name before its column goes
+	versusReason = 16 // what is left of a reason
 )
 
+// keep says how much a column is needed.
+type keep struct {
+	rank int // columns of the lowest rank go first
+	// cut shortens a text to a width, nil for figures; least is the width below which it goes.
+	cut   func(s string, width int) string
+	least int
+}
+
 // inColumns writes rows, the first of which is a heading, in columns: those with nothing in them
-// are left out, then those that are needed least, until the rest fits.
-func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions) {
+// are left out, then those that are needed least, until the rest fits. It returns the headings of
+// those that do not fit.
+func inColumns(b *strings.Builder, rows [][]string, keeps []keep, o VersusOptions) (lacking []string) {
 	widths := make([]int, len(keeps))
 	for i := range keeps {
 		for k, r := range rows {
@@ -570,7 +593,7 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions
 	for o.Width > 0 && total() > o.Width {
 		least := -1
 		for i, w := range widths {
-			if w > 0 && i > 0 && (least < 0 || keeps[i] < keeps[least]) {
+			if w > 0 && i > 0 && (least < 0 || keeps[i].rank < keeps[least].rank) {
 				least = i
 			}
 		}
@@ -578,11 +601,11 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions
 			break
 		}
 		over := total() - o.Width
-		if keeps[least] <= versusText && widths[least]-over >= versusLeast { // a text may be cut
+		if keeps[least].cut != nil && widths[least]-over >= keeps[least].least {
 			widths[least] -= over
 			break
 		}
-		widths[least] = 0
+		widths[least], lacking = 0, append(lacking, rows[0][least])
 	}
 	heads := shortenApart(rows[0], widths)
 	firsts := make([]string, len(rows))
@@ -596,13 +619,17 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions
 			if w == 0 {
 				continue
 			}
-			left := i == 0 || keeps[i] <= versusText
-			s := shorten(text.Clean(r[i]), w)
+			left := i == 0 || keeps[i].cut != nil
+			var s string
 			switch {
 			case i == 0:
 				s = firsts[k]
 			case k == 0:
 				s = heads[i]
+			case keeps[i].cut != nil:
+				s = keeps[i].cut(text.Clean(r[i]), w)
+			default:
+				s = shorten(text.Clean(r[i]), w)
 			}
 			s = pad(s, w, left)
 			if o.Color && k > 0 {
@@ -616,6 +643,7 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []int, o VersusOptions
 		}
 		b.WriteString(line + "\n")
 	}
+	return lacking
 }
 
 // markColour colours a ratio by the sign at its end.

@@ -54,11 +54,13 @@ type Options struct {
 // that computes in 8-bit integers, one step is a two-hundredth of the range. After some layers
 // the difference is as large as the quantisation noise itself, for which 20 dB are usual.
 const (
-	singleLimit    = 80
-	doubleLimit    = 200
-	halfLimit      = 40
-	bfloatLimit    = 22
-	quantisedLimit = 20
+	singleLimit = 80
+	doubleLimit = 200
+	halfLimit   = 40
+	bfloatLimit = 22
+
+	// QuantisedLimit is that of floating point that was computed from integers.
+	QuantisedLimit = 20
 )
 
 // Maximum difference in steps of a quantised output that rounding explains: one, because two
@@ -221,7 +223,7 @@ func judge(d *profile.Difference, t tensor.Type, s *sums, quantised, equal bool,
 		limit := float64(singleLimit)
 		switch {
 		case o.Quantised:
-			limit = quantisedLimit
+			limit = QuantisedLimit
 		case t == tensor.BFloat16:
 			limit = bfloatLimit
 		case t == tensor.Float16 || o.Half:
@@ -229,7 +231,7 @@ func judge(d *profile.Difference, t tensor.Type, s *sums, quantised, equal bool,
 		case t == tensor.Float64:
 			limit = doubleLimit
 		case t != tensor.Float32: // eight bits and fewer
-			limit = quantisedLimit
+			limit = QuantisedLimit
 		}
 		d.Limit = &limit
 		// Only the signs of zeros or the bit patterns of NaNs differ.
