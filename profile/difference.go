@@ -72,6 +72,10 @@ func (d *Difference) Magnitude() string {
 	default:
 		part = fmt.Sprintf(" in %.2g %% of the elements", 100*(1-*d.Same))
 	}
+	snr := 0.0
+	if d.SNR != nil {
+		snr = math.Round(*d.SNR) + 0 // no -0
+	}
 	switch {
 	case d.State == Equal || d.State == NotComparable:
 		return ""
@@ -80,9 +84,9 @@ func (d *Difference) Magnitude() string {
 	case d.Steps != nil:
 		return fmt.Sprintf("up to %.0f quantisation steps", *d.Steps) + part
 	case d.SNR != nil && d.MaxAbsolute != nil:
-		return fmt.Sprintf("SNR %.0f dB, at most %.2g%s", *d.SNR, *d.MaxAbsolute, part)
+		return fmt.Sprintf("SNR %.0f dB, at most %.2g%s", snr, *d.MaxAbsolute, part)
 	case d.SNR != nil:
-		return fmt.Sprintf("SNR %.0f dB", *d.SNR)
+		return fmt.Sprintf("SNR %.0f dB", snr)
 	case d.MaxAbsolute != nil && part != "":
 		return fmt.Sprintf("at most %.2g%s", *d.MaxAbsolute, part)
 	case d.Same != nil:

@@ -59,7 +59,11 @@ func twice(files []string) error {
 			continue // reading it says why
 		}
 		if slices.ContainsFunc(seen, func(x os.FileInfo) bool { return os.SameFile(x, st) }) {
-			return useError("%s: is named twice, and would be compared with itself: measure again for a second profile", f)
+			second := "measure again for a second profile"
+			if isModel(f) {
+				second = "name another model"
+			}
+			return useError("%s: is named twice, and would be compared with itself: %s", f, second)
 		}
 		seen = append(seen, st)
 	}
@@ -136,20 +140,30 @@ func plainName(f string) string {
 	return cmp.Or(strings.TrimSuffix(n, filepath.Ext(n)), n)
 }
 
-// unique gives the names of files their endings where that tells runs apart, and numbers those that
-// are equal.
+// unique gives the names of files their endings or else their folders where that tells runs apart,
+// and numbers those that are equal.
 func unique(runs []compare.Named, files []string) {
 	seen := map[string]int{}
 	for i := range runs {
 		seen[runs[i].Name]++
 	}
-	whole := map[string]int{}
-	for _, f := range files {
-		whole[base(f)]++
+	whole := map[string][]int{}
+	for i, f := range files {
+		if f != "" && seen[runs[i].Name] > 1 {
+			whole[base(f)] = append(whole[base(f)], i)
+		}
 	}
-	for i := range runs {
-		if files[i] != "" && seen[runs[i].Name] > 1 && whole[base(files[i])] == 1 {
-			runs[i].Name = base(files[i])
+	for _, same := range whole {
+		if len(same) == 1 {
+			runs[same[0]].Name = base(files[same[0]])
+			continue
+		}
+		paths := make([]string, len(same))
+		for n, i := range same {
+			paths[n] = files[i]
+		}
+		for n, name := range withFolders(paths) {
+			runs[same[n]].Name = name
 		}
 	}
 	clear(seen)
@@ -159,6 +173,25 @@ func unique(runs []compare.Named, files []string) {
 			runs[i].Name = fmt.Sprintf("%s (%d)", n, seen[n])
 		}
 	}
+}
+
+// withFolders are the names of files of one name, without endings, with as many of their folders as
+// tell them apart.
+func withFolders(paths []string) []string {
+	out, most := make([]string, len(paths)), 1
+	for n := 1; n <= most; n++ {
+		seen := map[string]bool{}
+		for i, p := range paths {
+			parts := strings.Split(filepath.ToSlash(filepath.Clean(p)), "/")
+			most = max(most, len(parts))
+			out[i] = strings.Join(append(parts[max(0, len(parts)-n):len(parts)-1], plainName(p)), "/")
+			seen[out[i]] = true
+		}
+		if len(seen) == len(paths) {
+			break
+		}
+	}
+	return out
 }
 
 // source reads what a file holds: a saved profile, a study, a model, which is counted, or a record

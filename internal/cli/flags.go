@@ -2,6 +2,7 @@ package cli
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -187,7 +188,10 @@ func (f *outputFlags) addFiles(c *cobra.Command) {
 // ready tells before the work which of the files cannot be written, or would replace what
 // the work reads. Names in folders are made later.
 func ready(files []string, inputs ...string) error {
-	for _, p := range files {
+	for i, p := range files {
+		if slices.ContainsFunc(files[:i], func(f string) bool { return filepath.Clean(f) == filepath.Clean(p) }) {
+			return useError("%s: is named twice: write each file once", p)
+		}
 		if isFolder(p) {
 			continue
 		}

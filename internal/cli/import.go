@@ -124,7 +124,7 @@ func (a *app) recordTool(ctx context.Context, path string, opts record.Options, 
 	case f.check:
 		n, err := record.CheckCommands(ctx, path, opts, a.out)
 		if err == nil && n > 0 {
-			return withStatus(statusGate, fmt.Errorf("%s", plural(n, "overlapping access")))
+			return withStatus(statusGate, fmt.Errorf("%s", plural(n, "overlap")+" of accesses"))
 		}
 		return told(err)
 	}

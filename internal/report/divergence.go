@@ -269,7 +269,11 @@ func outputsText(r *divergence.Report) string {
 			if d.Steps != nil {
 				s += ", up to " + steps(*d.Steps)
 			}
-			if d.Top != nil && *d.Top < 1 {
+			switch {
+			case d.Top == nil || *d.Top >= 1:
+			case *d.Top == 0:
+				s += ", top class equal in no row"
+			default:
 				s += ", top class equal in " + Percent(*d.Top) + " of the rows"
 			}
 		}

@@ -200,6 +200,18 @@ func TestDivergenceNarrow(t *testing.T) {
 	}
 }
 
+// TestDivergenceTop: outputs without an equal top class have no percentage.
+func TestDivergenceTop(t *testing.T) {
+	t.Parallel()
+	for top, want := range map[float64]string{0: ", top class equal in no row", 0.5: ", top class equal in 50.0 % of the rows", 1: "steps"} {
+		r := diverging()
+		r.Outputs[0].Top = &top
+		if all := report.DivergenceAnswer(r); !strings.HasSuffix(all[len(all)-1], want) {
+			t.Errorf("%v: %q, want %q", top, all, want)
+		}
+	}
+}
+
 // TestDivergenceExplained: errors of a quantised model are not called rounding, however its
 // operators return their results.
 func TestDivergenceExplained(t *testing.T) {

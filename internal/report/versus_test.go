@@ -13,6 +13,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
@@ -435,5 +436,63 @@ func TestVersusMissing(t *testing.T) {
 		if complete := !strings.Contains(said, "not shown"); complete != (width == 0 || width == 150) {
 			t.Errorf("%d columns: complete %v:\n%s", width, complete, b.String())
 		}
+	}
+}
+
+// TestVersusDigits: counts that differ are not written as equal.
+func TestVersusDigits(t *testing.T) {
+	t.Parallel()
+	counted := func(n int64) *profile.Profile {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}
+		p.Layers = []profile.Layer{{Op: "Conv", Name: "c", State: profile.Ran, WeightsBytes: &n}}
+		p.Totals.WeightsBytes = &n
+		return p
+	}
+	for _, c := range []struct {
+		b    int64
+		want string
+	}{
+		{2176124, "b: weights 0.99999x that of a (2176124 vs 2176140 B)"},
+		{1088070, "b: weights 0.500x that of a (1.09 vs 2.18 MB)"},
+		{2176140, "b: weights equal to a (2.18 MB)"},
+	} {
+		x, err := compare.New([]compare.Named{{Name: "a", Profile: counted(2176140)}, {Name: "b", Profile: counted(c.b)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(b.String(), "\n")
+		if line != c.want {
+			t.Errorf("%q, want %q", line, c.want)
+		}
+	}
+}
+
+// TestVersusNumbers: one row differs, and one model is another.
+func TestVersusNumbers(t *testing.T) {
+	t.Parallel()
+	x := compared(t, 2)
+	x.Groups[1].Ratios[1].Verdict = compare.Open
+	var b bytes.Buffer
+	if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); !strings.Contains(s, "1 of 2 rows differs: ") {
+		t.Errorf("rows:\n%s", s)
+	}
+	y := compared(t, 5)
+	for k := range y.Runs {
+		y.Runs[k].Model = fmt.Sprint("m", k)
+	}
+	y.Notes = []compare.Note{{Code: compare.OtherModel, Runs: []int{1}}}
+	if got := words.VersusModels(y); got != "m0, m1, m2, m3, 1 other" {
+		t.Error(got)
+	}
+	almost := &profile.Difference{State: profile.Differs, SNR: new(-0.3)}
+	if got := words.Outputs(&compare.Run{Outputs: almost.State, Difference: almost}) + "; " + almost.Magnitude(); got != "differ, 0 dB; SNR 0 dB" {
+		t.Error(got)
 	}
 }

@@ -149,7 +149,7 @@ func versusWhere(t *compare.Table, k int) string {
 	var s string
 	switch {
 	case n > 0:
-		s = fmt.Sprintf("%d of %s differ: %s", n, of, strings.Join(parts, "; "))
+		s = fmt.Sprintf("%d of %s %s: %s", n, of, map[bool]string{true: "differs", false: "differ"}[n == 1], strings.Join(parts, "; "))
 	case known == 0:
 		return "" // without intervals nothing can be said
 	case t.Runs[k].Ratio.Interval == compare.Exact:

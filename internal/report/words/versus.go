@@ -3,6 +3,7 @@ package words
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,7 +122,7 @@ func VersusModels(t *compare.Table) string {
 	}
 	const most = 4
 	if n := len(names); n > most {
-		names = append(names[:most:most], fmt.Sprintf("%d others", n-most))
+		names = append(names[:most:most], Plural(int64(n-most), "other"))
 	}
 	return strings.Join(names, ", ")
 }
@@ -169,7 +170,7 @@ func Outputs(r *compare.Run) string {
 	case d.Steps != nil:
 		s += ", " + Plural(int64(*d.Steps), "step")
 	case d.SNR != nil:
-		s += fmt.Sprintf(", %.0f dB", *d.SNR)
+		s += fmt.Sprintf(", %.0f dB", math.Round(*d.SNR)+0) // no -0
 	}
 	return s
 }
