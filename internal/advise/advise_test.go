@@ -533,6 +533,36 @@ func TestWithoutModel(t *testing.T) {
 	}
 }
 
+// Without the file of the model no change is tried: each rule with a change says so.
+func TestTryWithoutModel(t *testing.T) {
+	t.Parallel()
+	f := onHost(t, newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).model(t), run{change: func(p *profile.Profile) {
+		p.Phases = &profile.Phases{LoadS: new(1e-3), PlanS: new(0.5), FirstRunS: new(0.5)}
+		p.Model.Inputs[0].Declared = []int64{-1, 64}
+	}})
+	f.Model = nil
+	const want = "the model's file is not known"
+	r := advise.About(f)
+	if _, err := advise.Try(t.Context(), f, r, advise.Here, time.Second); err != nil || len(r.Advice) == 0 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	for _, a := range r.Advice {
+		if a.Tried == nil || a.Tried.Verdict != advise.NotTried || !strings.HasPrefix(a.Tried.Error, want) {
+			t.Errorf("%s: %+v", a.Rule, a.Tried)
+		}
+	}
+	for i := range advise.Rules {
+		if v, err := advise.Rules[i].Change(t.Context(), f); v != nil || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", advise.Rules[i].Code, v, err)
+		}
+	}
+	for _, v := range []advise.Variant{{}, {Keep: true}, {Threads: 2}, {Batch: 8}} {
+		if res, err := advise.Here(t.Context(), f, &v, time.Second); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %+v, %v", v, res, err)
+		}
+	}
+}
+
 // Layers that a kernel for sparse weights computes stay as they are: int8 would lose that.
 func TestSparseStays(t *testing.T) {
 	t.Parallel()

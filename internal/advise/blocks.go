@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/measure/ab"
+	"github.com/opmeter/opmeter/internal/measure/ab/worker"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -18,14 +19,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
-// blockTime is how long a block of inferences takes at least.
-const blockTime = 10 * time.Millisecond
-
-// warmUp is how long each new session runs before it is measured.
-const warmUp = 50 * time.Millisecond
-
 // ProbeTime is the time of a short run that a rule measures.
-const ProbeTime = 2 * time.Second
+const ProbeTime = 4 * time.Second
 
 // sessions is a source of samples for [ab.Run]: sessions of opmeter's engine in this process. Each
 // round prepares new sessions, with new memory for weights and activations. Where that takes longer
@@ -33,9 +28,11 @@ const ProbeTime = 2 * time.Second
 type sessions struct {
 	runs []sessionRun
 	open []*engine.Session
-	n    []int         // inferences of a block
-	most time.Duration // of preparing a round
-	keep bool
+	// timers time the inferences of open as those of opmeter ab: both know disturbed ones.
+	timers []*worker.Function
+	clock  *loop.Clock
+	most   time.Duration // of preparing a round
+	keep   bool
 }
 
 // sessionRun is an alternative.
@@ -53,14 +50,12 @@ func (s *sessions) Begin(ctx context.Context, process int) error {
 		return nil
 	}
 	begin := time.Now()
-	s.open, s.n = nil, nil
-	for _, r := range s.runs {
-		n, err := s.prepare(ctx, r)
-		if err != nil {
+	s.close()
+	for i := range s.runs {
+		if err := s.prepare(ctx, i); err != nil {
 			s.close()
 			return err
 		}
-		s.n = append(s.n, n)
 	}
 	s.keep = process == 0 && time.Since(begin) > s.most
 	return nil
@@ -69,32 +64,26 @@ func (s *sessions) Begin(ctx context.Context, process int) error {
 // errNoKernel is why a node does not run that has no error of its own.
 var errNoKernel = errors.New("the engine has no kernel for it")
 
-// prepare opens a session, warms it up, and returns the number of inferences of a block.
-func (s *sessions) prepare(ctx context.Context, r sessionRun) (int, error) {
+// prepare opens the session of an alternative and warms it up.
+func (s *sessions) prepare(ctx context.Context, at int) error {
+	r := &s.runs[at]
 	ins, _, err := inputs.Inputs(r.m, r.feed)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	x, err := engine.New(r.m, ins, r.o)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	s.open = append(s.open, x)
 	for _, st := range x.Steps() {
 		if st.State == engine.Failed || st.State == engine.Unsupported {
-			return 0, fmt.Errorf("%s does not run then: %w", st.Node.Op, cmp.Or(st.Err, errNoKernel))
+			return fmt.Errorf("%s does not run then: %w", st.Node.Op, cmp.Or(st.Err, errNoKernel))
 		}
 	}
-	count := 0
-	begin := time.Now()
-	for time.Since(begin) < warmUp || count < 2 {
-		if err := s.infer(ctx, len(s.open)-1); err != nil {
-			return 0, err
-		}
-		count++
-	}
-	each := time.Since(begin) / time.Duration(count)
-	return max(1, int(blockTime/max(each, 1))), nil
+	t := &worker.Function{Run: func() error { return s.infer(ctx, at) }, Parallel: r.o.Threads > 1, Leased: true, Clock: s.clock}
+	s.timers = append(s.timers, t)
+	return t.Warm(ctx)
 }
 
 // infer runs an inference of an alternative.
@@ -117,16 +106,7 @@ func (s *sessions) infer(ctx context.Context, at int) error {
 
 // Block runs a block of inferences.
 func (s *sessions) Block(ctx context.Context, _, alternative int) (ab.Block, error) {
-	times := make([]float64, s.n[alternative])
-	last := time.Now()
-	for i := range times {
-		if err := s.infer(ctx, alternative); err != nil {
-			return ab.Block{}, err
-		}
-		now := time.Now()
-		times[i], last = now.Sub(last).Seconds(), now
-	}
-	return ab.Block{Seconds: stats.Midmean(times), Inferences: len(times)}, nil
+	return s.timers[alternative].Block(ctx, worker.BlockTime)
 }
 
 // End closes the sessions of a round.
@@ -140,17 +120,22 @@ func (s *sessions) close() {
 	for _, x := range s.open {
 		x.Close()
 	}
-	s.open = nil
+	s.open, s.timers = nil, nil
 }
 
 // Here measures a variant on this computer with opmeter's engine.
 func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*Measured, error) {
+	if f.Model == nil {
+		return nil, errNoModel
+	}
 	release, err := loop.Lease(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	defer loop.Quiet(machine.HeapGrowth())()
+	runtime.LockOSThread() // the timer counts what the thread did
+	defer runtime.UnlockOSThread()
 	o := engine.Options{Registry: operators.Registry(), Threads: max(f.threadsOf(), 1), MaxBytes: f.Feed.MaxBytes}
 	before := sessionRun{m: f.Model, feed: f.Feed, o: o}
 	after := before
@@ -171,7 +156,7 @@ func Here(ctx context.Context, f *Facts, v *Variant, budget time.Duration) (*Mea
 		}
 		maps.Copy(after.feed.Shapes, v.Shapes)
 	}
-	source := &sessions{runs: []sessionRun{before, after}, most: budget / (4 * ab.MinProcesses)}
+	source := &sessions{runs: []sessionRun{before, after}, clock: loop.NewClock(), most: budget / (4 * ab.MinProcesses)}
 	defer source.close()
 	return ab.Run(ctx, []ab.Alternative{{Name: "unchanged"}, {Name: "changed"}}, source,
 		ab.Options{Budget: budget, Margin: 0.005, Seed: 1})

@@ -195,12 +195,13 @@ func (f *Facts) probe(threads int, reason string) ([]*Advice, string) {
 	if !ok {
 		return nil, noTimes
 	}
-	res, err := f.Probe(&Variant{Threads: threads})
+	v := &Variant{Threads: threads}
+	res, err := f.Probe(v)
 	if err != nil {
 		return nil, err.Error()
 	}
 	if len(res.Comparisons) == 0 {
-		return nil, "the time was too short to measure it"
+		return nil, f.tooShort(v)
 	}
 	c := &res.Comparisons[0]
 	g, ok := later(now, c)
@@ -250,7 +251,7 @@ func (f *Facts) batches() ([]*Advice, string) {
 		return nil, noTimes
 	case f.Probe == nil:
 		return nil, noProbe
-	case now*batchSize > ProbeTime.Seconds()/10:
+	case now*batchSize > ProbeTime.Seconds()/20:
 		return nil, fmt.Sprintf("a batch of %d would take about %s, too long for a short run: opmeter sweep --batch 1,%d measures it", batchSize, duration(now*batchSize), batchSize)
 	}
 	return f.probeModel(&Variant{Batch: batchSize}, 0, 1, fmt.Sprintf("The inputs have a batch dimension, and the items of a batch share fixed costs and the reading of %s of weights.", bytes(f.weightBytes())), nil,

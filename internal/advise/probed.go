@@ -37,6 +37,18 @@ func later(now float64, c *ab.Comparison) (Gain, bool) {
 	return promise(now, c.Ratio, c.Low/laterRun, c.High*laterRun, FromProbe, probed(c))
 }
 
+// tooShort says what to do where the short run ended too early for an answer.
+func (f *Facts) tooShort(v *Variant) string {
+	s := fmt.Sprintf("the short run of %v ended before %d rounds were measured: ", ProbeTime, ab.MinProcesses)
+	switch {
+	case v.Batch > 0:
+		return s + "measure longer with " + f.render(fmt.Sprintf("opmeter sweep MODEL ON --batch 1,%d", v.Batch))
+	case v.Threads > 0:
+		return s + "measure longer with " + f.render(fmt.Sprintf("opmeter sweep MODEL INPUTS --threads %d,%d", f.threadsOf(), v.Threads))
+	}
+	return s + "try again when fewer other programs run"
+}
+
 // probeModel measures a changed model for a short time, and advises it if it saves at least a part.
 // More than most cannot be saved: then other load disturbed the run.
 func (f *Facts) probeModel(v *Variant, least, most float64, reason string, layers []int, figures ...Figure) ([]*Advice, string) {
@@ -52,7 +64,7 @@ func (f *Facts) probeModel(v *Variant, least, most float64, reason string, layer
 		return nil, err.Error()
 	}
 	if len(res.Comparisons) == 0 {
-		return nil, "the time was too short to measure the changed model"
+		return nil, f.tooShort(v)
 	}
 	c := res.Comparisons[0]
 	what := "the changed model"

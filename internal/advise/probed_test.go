@@ -232,6 +232,23 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// A short run that ended too early says which time was too short, and what measures longer.
+func TestTooShort(t *testing.T) {
+	t.Parallel()
+	f := onHost(t, newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).model(t), run{})
+	f.Probe = func(*advise.Variant) (*advise.Measured, error) { return &advise.Measured{}, nil }
+	for rule, do := range map[string]string{
+		"batch":       "measure longer with opmeter sweep 'my model.onnx' --batch 1,8",
+		"threads":     "measure longer with opmeter sweep 'my model.onnx' --threads 1,2",
+		"int8-static": "try again when fewer other programs run",
+	} {
+		r := advise.About(f, rule)
+		if len(r.Silent) != 1 || r.Silent[0].Reason != "the short run of 4s ended before 5 rounds were measured: "+do {
+			t.Errorf("%s: %+v", rule, r.Silent)
+		}
+	}
+}
+
 // A change that leaves layers out is no gain: the state of this LSTM does not fit a batch of 8.
 func TestUnrunChange(t *testing.T) {
 	t.Parallel()

@@ -44,11 +44,17 @@ func (a *Advice) Change(ctx context.Context, f *Facts) (*Variant, error) {
 // rule without one.
 func (r *Rule) Change(ctx context.Context, f *Facts) (*Variant, error) {
 	f.index()
-	if r.change == nil {
+	switch {
+	case r.change == nil:
 		return nil, nil
+	case f.Model == nil:
+		return nil, errNoModel
 	}
 	return r.change(ctx, f)
 }
+
+// errNoModel is why the advice on a profile is not tried whose model file is gone or was changed.
+var errNoModel = errors.New("the model's file is not known: --try needs the file of the profile")
 
 // errEngine is why a profile of another engine is not tried.
 var errEngine = errors.New("--try measures with opmeter's own engine; measure the changed model with yours")

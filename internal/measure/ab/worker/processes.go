@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// blockTime is the duration of a block: long enough for the caches to fill, short enough that
+	// BlockTime is the duration of a block: long enough for the caches to fill, short enough that
 	// the machine is the same in the blocks of all alternatives.
-	blockTime = 10 * time.Millisecond
+	BlockTime = 10 * time.Millisecond
 	// silent is how long a worker may say nothing: some compile large models for minutes.
 	silent = 5 * time.Minute
 	// leaving is how long a worker may take to end when it is told to.
@@ -100,7 +100,7 @@ func (s *Processes) silent() time.Duration { return cmp.Or(s.Silent, silent) }
 // Block implements [ab.Blocks].
 func (s *Processes) Block(ctx context.Context, _, alternative int) (ab.Block, error) {
 	p := s.running[alternative]
-	a, err := p.ask(ctx, request{BlockS: blockTime.Seconds()}, s.silent())
+	a, err := p.ask(ctx, request{BlockS: BlockTime.Seconds()}, s.silent())
 	s.hurried = ctx.Err() != nil
 	if err != nil {
 		return ab.Block{}, err

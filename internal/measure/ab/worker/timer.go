@@ -28,6 +28,8 @@ type Function struct {
 	Run func() error
 	// Parallel says that other threads compute, too.
 	Parallel bool
+	// Leased says that the caller holds the lease of package loop.
+	Leased bool
 	// Clock is nil for that of the system.
 	Clock *loop.Clock
 }
@@ -46,7 +48,7 @@ const (
 // Warm implements [Timer].
 func (f *Function) Warm(ctx context.Context) error {
 	f.Clock = cmp.Or(f.Clock, loop.NewClock())
-	_, err := loop.Measure(ctx, loop.Options{Clock: f.Clock, WarmupTime: warmup, Runs: 1}, f.Run)
+	_, err := loop.Measure(ctx, loop.Options{Clock: f.Clock, Leased: f.Leased, WarmupTime: warmup, Runs: 1}, f.Run)
 	return err
 }
 
@@ -58,7 +60,7 @@ func (f *Function) Block(ctx context.Context, d time.Duration) (ab.Block, error)
 		usage = machine.ProcessUsage()
 	}
 	res, err := loop.Measure(ctx, loop.Options{
-		Clock: f.Clock, Time: d, MinRuns: 1, WarmupRuns: 1, WarmupTime: d / settle, Usage: usage, Parallel: f.Parallel,
+		Clock: f.Clock, Leased: f.Leased, Time: d, MinRuns: 1, WarmupRuns: 1, WarmupTime: d / settle, Usage: usage, Parallel: f.Parallel,
 		CPUTime: machine.ThreadTime(), ProcessTime: machine.ProcessTime(), HeapGrowth: machine.HeapGrowth(),
 	}, f.Run)
 	if err != nil {

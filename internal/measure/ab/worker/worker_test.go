@@ -101,7 +101,7 @@ func TestProcesses(t *testing.T) {
 		}
 		for i := range 2 {
 			b, err := p.Block(t.Context(), round, i)
-			if err != nil || b.Seconds != blockTime.Seconds() || b.Inferences != 3 {
+			if err != nil || b.Seconds != BlockTime.Seconds() || b.Inferences != 3 {
 				t.Errorf("%+v, %v", b, err)
 			}
 		}
