@@ -5,13 +5,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -86,7 +86,7 @@ func summary(c *call, in *summaryArgs) (*profileAnswer, string, error) {
 }
 
 // engineName is a name of an engine: paths of libraries are none.
-var engineName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+var engineName = lazyregexp.New(`^[a-z][a-z0-9-]{0,39}$`)
 
 func measure(c *call, in *profileArgs) (*profileAnswer, string, error) {
 	args, err := in.flags(c.s)
@@ -123,7 +123,7 @@ func measuring(s *server, args []string, secs float64, threads int) ([]string, e
 }
 
 // targetID is the id of a target: files and devices are none.
-var targetID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,79}$`)
+var targetID = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,79}$`)
 
 func checkTarget(id string) error {
 	if !targetID.MatchString(id) || id == "host" {
@@ -462,7 +462,7 @@ func compare(c *call, in *compareArgs) (*compareAnswer, string, error) {
 }
 
 // quantityKey is a key of a quantity.
-var quantityKey = regexp.MustCompile(`^[a-z][a-z0-9_]{0,79}$`)
+var quantityKey = lazyregexp.New(`^[a-z][a-z0-9_]{0,79}$`)
 
 func orDefault(limit int) int {
 	if limit == 0 {

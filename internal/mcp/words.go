@@ -2,17 +2,18 @@ package mcp
 
 import (
 	"math/big"
-	"regexp"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // schemaPrefix begins an error of the protocol's library about arguments.
 const schemaPrefix = `validating "arguments": `
 
 var (
-	schemaPlace = regexp.MustCompile(`^validating ([^ :]+): `)
-	schemaBound = regexp.MustCompile(`^(minimum|maximum|minLength|maxLength|minItems|maxItems|maxProperties): (?s:.*?)([0-9./]+)(?: Unicode code points,| properties,)? (?:is )?(?:less|greater|fewer|more) than ([0-9.]+)$`)
-	schemaType  = regexp.MustCompile(`(?s)^type: .* has type ("[a-z]+"), want (?:one of )?(".*")$`)
+	schemaPlace = lazyregexp.New(`^validating ([^ :]+): `)
+	schemaBound = lazyregexp.New(`^(minimum|maximum|minLength|maxLength|minItems|maxItems|maxProperties): (?s:.*?)([0-9./]+)(?: Unicode code points,| properties,)? (?:is )?(?:less|greater|fewer|more) than ([0-9.]+)$`)
+	schemaType  = lazyregexp.New(`(?s)^type: .* has type ("[a-z]+"), want (?:one of )?(".*")$`)
 )
 
 // bounds are the words for what a bound limits.
@@ -82,8 +83,8 @@ func agentWords(text string) string {
 
 var (
 	// higherLimit is advice about the memory limit, which tools do not have.
-	higherLimit = regexp.MustCompile(` or a higher limit \([^)]*\)`)
-	flagWord    = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\bopmeter targets\b`)
+	higherLimit = lazyregexp.New(` or a higher limit \([^)]*\)`)
+	flagWord    = lazyregexp.New(`--[a-z]+(?:-[a-z]+)*|\bopmeter targets\b`)
 )
 
 // flagArgs are the arguments for flags of the program.

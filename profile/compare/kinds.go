@@ -2,9 +2,9 @@ package compare
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/profile/align"
 )
 
@@ -105,7 +105,7 @@ func counted(first, this int) align.Kind {
 }
 
 // generated are names that programs make: numbers, constants and results of a converter.
-var generated = regexp.MustCompile(`^((t|x|v|n|val|value|node|tensor|tmp|input)?[._:]?[0-9]+|(onnx::|arith\.|tfl\.|tensor_|val_|node_).*|((Stateful)?PartitionedCall|Identity)([:_]?[0-9]+)?)$`)
+var generated = lazyregexp.New(`^((t|x|v|n|val|value|node|tensor|tmp|input)?[._:]?[0-9]+|(onnx::|arith\.|tfl\.|tensor_|val_|node_).*|((Stateful)?PartitionedCall|Identity)([:_]?[0-9]+)?)$`)
 
 // Label names a group for people: by its name, or by operator and number of its first layer where
 // a program made the name, and by its operator where it has no name.

@@ -66,3 +66,8 @@ func (r *Regexp) Split(s string, n int) []string { return r.get().Split(s, n) }
 
 // SubexpIndex is [regexp.Regexp.SubexpIndex].
 func (r *Regexp) SubexpIndex(name string) int { return r.get().SubexpIndex(name) }
+
+// ReplaceAllStringFunc is [regexp.Regexp.ReplaceAllStringFunc].
+func (r *Regexp) ReplaceAllStringFunc(s string, f func(string) string) string {
+	return r.get().ReplaceAllStringFunc(s, f)
+}
