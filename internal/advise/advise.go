@@ -152,7 +152,7 @@ func About(f *Facts, only ...string) *Result {
 		for _, a := range list {
 			a.Rule, a.Title, a.rule = rule.Code, rule.Title, rule
 			a.Gain.Quantity = cmp.Or(a.Gain.Quantity, rule.Quantity)
-			a.Caveat = strings.ReplaceAll(cmp.Or(a.Caveat, rule.Caveat), " MODEL ", " "+quoted(f.Path)+" ")
+			a.Caveat = strings.ReplaceAll(cmp.Or(a.Caveat, rule.Caveat), " MODEL ", " "+Quoted(f.Path)+" ")
 			if a.Try == "" {
 				a.Try = f.command(rule)
 			}

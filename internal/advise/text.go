@@ -22,11 +22,11 @@ func (f *Facts) render(s string) string {
 	name = strings.TrimSuffix(name, filepath.Ext(name))
 	var inputs, on []string
 	for _, o := range f.Options {
-		inputs = append(inputs, quoted(o))
+		inputs = append(inputs, Quoted(o))
 	}
 	on = inputs
 	if f.Profile.Target.Kind == profile.TargetSimulator {
-		on = append([]string{"--on", quoted(f.Profile.Target.ID)}, on...)
+		on = append([]string{"--on", Quoted(f.Profile.Target.ID)}, on...)
 	} else if n := f.threadsOf(); n > 1 && !strings.Contains(s, "--threads") {
 		on = append(append([]string(nil), on...), "--threads", strconv.Itoa(n))
 	}
@@ -34,13 +34,13 @@ func (f *Facts) render(s string) string {
 	for _, w := range strings.Fields(s) {
 		switch {
 		case w == "MODEL":
-			out = append(out, quoted(f.Path))
+			out = append(out, Quoted(f.Path))
 		case w == "ON":
 			out = append(out, on...)
 		case w == "INPUTS":
 			out = append(out, inputs...)
 		case strings.HasPrefix(w, "NAME"):
-			out = append(out, quoted(strings.Replace(strings.Replace(w, "NAME", name, 1), "EXT", ext, 1)))
+			out = append(out, Quoted(strings.Replace(strings.Replace(w, "NAME", name, 1), "EXT", ext, 1)))
 		default:
 			out = append(out, w)
 		}
@@ -48,8 +48,8 @@ func (f *Facts) render(s string) string {
 	return strings.Join(out, " ")
 }
 
-// quoted quotes an argument for a shell where it needs that.
-func quoted(s string) string {
+// Quoted quotes an argument for a shell where it needs that.
+func Quoted(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
 	}

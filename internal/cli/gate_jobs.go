@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/advise"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/bridge"
 	internaldevice "github.com/opmeter/opmeter/internal/device"
@@ -353,6 +354,9 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 	case gate.Missing:
 		return origin{note: "no base: " + cmp.Or(b.Why, "no baseline was accepted") + "; run opmeter gate accept --reason TEXT"}
 	}
+	if !filepath.IsLocal(filepath.FromSlash(j.name)) {
+		return g.accepted(ctx, j, fresh, "the file is outside the repository, so that the base is the last accepted baseline")
+	}
 	blob, err := g.repo.Blob(ctx, b.Commit, j.name)
 	if err != nil {
 		return origin{note: err.Error()}
@@ -396,7 +400,7 @@ func (g *gateRun) head(ctx context.Context, j *gateJob, fresh *taken, heads []*g
 	}
 	what := fmt.Sprintf("%d branches accepted this model, and none replaces the other: %s", len(heads), strings.Join(list, ", "))
 	if this == nil {
-		return origin{note: fmt.Sprintf("%s; the model is none of theirs: run opmeter gate accept %s --reason TEXT, which replaces them", what, j.name)}
+		return origin{note: fmt.Sprintf("%s; the model is none of theirs: run opmeter gate accept %s --reason TEXT, which replaces them", what, advise.Quoted(j.name))}
 	}
 	o := g.stored(ctx, j, fresh, this)
 	o.note = strings.TrimPrefix(o.note+"; "+what+"; the model is that of the one that is taken", "; ")

@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/measure/ab/worker"
 	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/report"
 )
 
 // thisMachine names this computer in the index.
@@ -20,13 +21,13 @@ func thisMachine() string {
 	return strings.TrimSpace(h.CPUModel + " " + h.Fingerprint)
 }
 
-// measures reports whether times are measured: where the user asks for it, or a policy of the user
-// has a rule for times on this computer.
+// measures reports whether times are measured: where the user asks for it, or a policy
+// with other content than the built-in one has a rule for times on this computer.
 func (g *gateRun) measures() bool {
 	if g.f.changedMeasures {
 		return g.f.measure
 	}
-	return g.rules.File != gate.BuiltIn
+	return g.rules.SHA256 != gate.Default().SHA256
 }
 
 // measureAll times both versions of all jobs that a rule asks for. The level of the intervals is
@@ -115,7 +116,7 @@ func (g *gateRun) measure(ctx context.Context, p *prepared, rule *gate.Rule, tes
 			if g.a.tty {
 				fmt.Fprint(g.a.err, "\r\x1b[K")
 			}
-			fmt.Fprintf(g.a.err, "opmeter: %s: %v show a change of %.1f %%\n", p.name, budget.Round(time.Second), 100*plan.Detectable)
+			fmt.Fprintf(g.a.err, "opmeter: %s: a budget of %s shows changes from about %.1f %% on\n", p.name, report.Duration(budget.Seconds()), 100*plan.Detectable)
 		},
 	}
 	if show != nil {
