@@ -307,3 +307,24 @@ func TestRefusedLayers(t *testing.T) {
 		t.Errorf("%d kinds of layers: %v", len(ops), ops)
 	}
 }
+
+// TestPlainErrors names what is wrong in the terms of a description, and only the first of many.
+func TestPlainErrors(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a: 1":                             `line 1: unknown key "a"`,
+		"a: 1\nb: 1\nc: 1\nd: 1\ne: 1":     `line 1: unknown key "a"; line 2: unknown key "b"; line 3: unknown key "c"; 2 more`,
+		"layers: {}":                       "line 1: a map, expected a list of layers",
+		"input: 7":                         "line 1: a number, expected a map with name and shape",
+		"seed: x":                          "line 1: a text, expected a number that is at least 0",
+		"name: [1]":                        "line 1: a list, expected a text",
+		"input: {shape: [1, x]}":           "line 1: a text, expected a number",
+		"input: {shape: [1], size: 3}":     `line 1: unknown key "size"`,
+		"layers: [{op: conv, filters: x}]": "line 1: a text, expected a number",
+	} {
+		_, err := netspec.Parse(strings.NewReader(text))
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v, expected %s", text, err, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -159,7 +160,7 @@ func Parse(r io.Reader) (*Spec, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("description is empty")
 		}
-		return nil, err
+		return nil, plain(err)
 	}
 	switch s.Type {
 	case "":
@@ -178,4 +179,50 @@ func Parse(r io.Reader) (*Spec, error) {
 		return nil, errors.New("there are no layers")
 	}
 	return &s, nil
+}
+
+// mostErrors bounds the errors that are shown of one description.
+const mostErrors = 3
+
+var (
+	unknownKey = regexp.MustCompile(`field (.*) not found in type \S+`)
+	wrongValue = regexp.MustCompile("(?s)cannot construct !!(\\w+)(?: `.*`)? into (\\S+)")
+)
+
+// kinds are the words for tags and types in errors of the YAML library.
+var kinds = map[string]string{
+	"map": "a map", "seq": "a list", "str": "a text", "int": "a number", "float": "a number", "bool": "true or false", "null": "nothing",
+	"string": "a text", "int32": "a number", "uint64": "a number that is at least 0", "float64": "a number", "float32": "a number",
+	"[]int": "a list of numbers", "[]netspec.Layer": "a list of layers", "netspec.Input": "a map with name and shape",
+}
+
+func kind(word string) string {
+	if k, ok := kinds[word]; ok {
+		return k
+	}
+	return "another value"
+}
+
+// plain says what the YAML library found in the terms of a description.
+func plain(err error) error {
+	all, ok := errors.AsType[*yaml.LoadErrors](err)
+	if !ok {
+		return err
+	}
+	var list []string
+	for i, e := range all.Errors {
+		if i == mostErrors {
+			list = append(list, fmt.Sprintf("%d more", len(all.Errors)-i))
+			break
+		}
+		text := e.Message
+		if !strings.HasPrefix(text, "line ") && e.Mark.Line > 0 {
+			text = fmt.Sprintf("line %d: %s", e.Mark.Line, text)
+		}
+		if m := wrongValue.FindStringSubmatch(text); m != nil {
+			text = fmt.Sprintf("%s%s, expected %s", text[:strings.Index(text, m[0])], kind(m[1]), kind(m[2]))
+		}
+		list = append(list, unknownKey.ReplaceAllString(text, `unknown key "$1"`))
+	}
+	return errors.New(strings.Join(list, "; "))
 }
