@@ -47,9 +47,9 @@ func formula(r *release) ([]entry, error) {
 			fmt.Fprintf(&b, "\n  on_%s do\n%s  end\n", os[0], part.Bytes())
 		}
 	}
-	b.WriteString(`
+	fmt.Fprintf(&b, `
   def install
-    bin.install "opmeter", "opmeter-engine"
+    bin.install "%s"
     man1.install Dir["man/man1/*.1"]
     bash_completion.install "completions/opmeter.bash" => "opmeter"
     fish_completion.install "completions/opmeter.fish"
@@ -60,7 +60,7 @@ func formula(r *release) ([]entry, error) {
     assert_match version.to_s, shell_output("#{bin}/opmeter version")
   end
 end
-`)
+`, strings.Join(commands, `", "`))
 	if !found {
 		return nil, nil
 	}
@@ -83,7 +83,7 @@ func scoop(r *release) ([]entry, error) {
 	return indented("opmeter.json", map[string]any{
 		"version": strings.TrimPrefix(r.version, "v"), "description": summary, "homepage": "https://" + module, "license": "Apache-2.0",
 		"architecture": map[string]any{"64bit": map[string]any{"url": r.download(name + ".zip"), "hash": sum(f), "extract_dir": name}},
-		"bin":          []string{"opmeter.exe", "opmeter-engine.exe"},
+		"bin":          strings.Fields(strings.Join(commands, ".exe ") + ".exe"),
 	})
 }
 

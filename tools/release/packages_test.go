@@ -191,7 +191,7 @@ func TestManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, _ := r.packed("opmeter-v1.2.3-windows-amd64.zip")
-	if a := m.Architecture["64bit"]; m.Version != "1.2.3" || a.Hash != sum(f) || !strings.HasSuffix(a.URL, "/v1.2.3/"+f.name) || a.Dir != "opmeter-v1.2.3-windows-amd64" || len(m.Bin) != 2 {
+	if a := m.Architecture["64bit"]; m.Version != "1.2.3" || a.Hash != sum(f) || !strings.HasSuffix(a.URL, "/v1.2.3/"+f.name) || a.Dir != "opmeter-v1.2.3-windows-amd64" || len(m.Bin) != len(commands) {
 		t.Errorf("manifest %+v", m)
 	}
 	r.files = nil
@@ -260,6 +260,26 @@ func TestWorkflows(t *testing.T) {
 		}
 		if !strings.Contains(string(data), "\npermissions:\n") {
 			t.Errorf("%s: no permissions, so that the default ones hold", name)
+		}
+	}
+}
+
+// TestManifestsNamePrograms installs every program that archives contain.
+func TestManifestsNamePrograms(t *testing.T) {
+	t.Parallel()
+	r := made(t)
+	for _, c := range []struct {
+		write func(*release) ([]entry, error)
+		end   string
+	}{{formula, `"`}, {scoop, `.exe"`}} {
+		files, err := c.write(r)
+		if err != nil || len(files) != 1 {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		for _, name := range commands {
+			if want := `"` + name + c.end; !strings.Contains(string(files[0].data), want) {
+				t.Errorf("%s does not install %s", files[0].name, want)
+			}
 		}
 	}
 }

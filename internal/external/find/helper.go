@@ -51,6 +51,6 @@ func (e *Env) Companion(program, variable, use string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is absent, the program that %s: put it beside opmeter (go install github.com/opmeter/opmeter/cmd/%s@latest), or name it with %s=/path/to/%s",
+	return "", fmt.Errorf("%s is absent, the program that %s: put it beside opmeter (packages contain it; in the source code: go install ./cmd/%s), or name it with %s=/path/to/%s",
 		name, use, program, variable, name)
 }
