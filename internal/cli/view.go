@@ -44,7 +44,16 @@ network. Without a display, write it with -o. opmeter summary prints the same da
 				if isFolder(args[0]) {
 					return useError("%s is a folder: name one model, or write pages with -o", args[0])
 				}
-				if !o.open || !(desktop{runtime.GOOS, a.width > 0, os.Getenv}).present() {
+				if !o.open {
+					return useError("--open=false: name the page with -o page.html")
+				}
+				if !(desktop{runtime.GOOS, a.width > 0, os.Getenv}).present() {
+					// A file that is wrong is what to mend first.
+					m, err := opmeter.Open(args[0])
+					if err != nil {
+						return withStatus(statusInput, err)
+					}
+					_ = m.Close()
 					return useError("no browser can be opened here: write the page with -o page.html")
 				}
 				dir, err := os.MkdirTemp("", "opmeter-view-")

@@ -32,7 +32,7 @@ func TestView(t *testing.T) {
 		want string
 	}{
 		{[]string{"view", model}, "no browser can be opened here: write the page with -o page.html"},
-		{[]string{"view", model, "--open=false"}, "no browser can be opened here"},
+		{[]string{"view", model, "--open=false"}, "--open=false: name the page with -o page.html"},
 		{[]string{"view", filepath.Dir(model)}, "is a folder: name one model"},
 		{[]string{"view", model, "-o", page, "-o", "x.csv"}, "-o x.csv: view writes a page"},
 		{[]string{"view", model, model}, "2 arguments, expected one"},
@@ -40,6 +40,18 @@ func TestView(t *testing.T) {
 	} {
 		if status, _, errs := here(t, tt.args...); status != statusUse || !strings.Contains(errs, tt.want) {
 			t.Errorf("%q: status %d: %s, want %q", tt.args, status, errs, tt.want)
+		}
+	}
+	// The file comes before the browser, with the error of other commands.
+	broken := filepath.Join(dir, "broken.onnx")
+	if err := os.WriteFile(broken, []byte("no model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{broken, filepath.Join(dir, "none.onnx")} {
+		status, _, errs := here(t, "view", file)
+		wantStatus, _, want := here(t, "summary", file)
+		if status != wantStatus || errs != want {
+			t.Errorf("%s: status %d: %s, want %d: %s", file, status, errs, wantStatus, want)
 		}
 	}
 	t.Setenv("DISPLAY", ":0")
