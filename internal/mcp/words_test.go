@@ -72,10 +72,10 @@ func TestAgentWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"use smaller inputs (--shape, --batch) or a higher limit (--max-memory; without it, none)": "use smaller inputs (shapes, batch)",
-		"--engine onnxruntime: no such engine":  "engine onnxruntime: no such engine",
-		"name the format with --from":           "name the format with format",
-		`no target "x": opmeter targets lists`:  `no target "x": the tool fit lists`,
-		"--shapes and --time-out stay as a-- b": "--shapes and --time-out stay as a-- b",
+		"--engine onnxruntime: no such engine":                                                     "engine onnxruntime: no such engine",
+		"name the format with --from":                                                              "name the format with format",
+		`no target "x": opmeter targets lists`:                                                     `no target "x": the tool fit lists`,
+		"--shapes and --time-out stay as a-- b":                                                    "--shapes and --time-out stay as a-- b",
 	} {
 		if got := agentWords(text); got != want {
 			t.Errorf("%q becomes %q, expected %q", text, got, want)
