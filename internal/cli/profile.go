@@ -276,6 +276,12 @@ func (a *app) one(ctx context.Context, path string, run profiler, b bounds) (p *
 		return nil, told(err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	// Said before the measurement, not after it.
+	for _, file := range b.files {
+		if format, err := report.FormatOf(file); err == nil && format == "onnx" && m.Format() != "onnx" {
+			return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: %s is a %s model", file, path, m.Format())
+		}
+	}
 	b.progress = show
 	p, err = run(ctx, m, b)
 	return p, told(err)

@@ -63,6 +63,23 @@ func TestView(t *testing.T) {
 	}
 }
 
+// TestAnnotatedBefore refuses to annotate a model of another format before it is measured.
+func TestAnnotatedBefore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	model := filepath.Join(material.Root(), "examples", "resnet8.yaml")
+	file := filepath.Join(dir, "y.onnx")
+	for _, command := range []string{"profile", "summary"} {
+		status, out, errs := here(t, command, model, "-o", file)
+		if status != statusUse || out != "" || !strings.Contains(errs, "y.onnx: only .onnx models can be written") {
+			t.Errorf("%s: status %d: %s%s", command, status, out, errs)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("files that are left: %v, %v", left, err)
+	}
+}
+
 func size(t *testing.T, file string) int64 {
 	t.Helper()
 	st, err := os.Stat(file)
