@@ -279,7 +279,7 @@ func (a *app) one(ctx context.Context, path string, run profiler, b bounds) (p *
 	// Said before the measurement, not after it.
 	for _, file := range b.files {
 		if format, err := report.FormatOf(file); err == nil && format == "onnx" && m.Format() != "onnx" {
-			return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: %s is a %s model", file, path, m.Format())
+			return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: %s is a %s model", file, baseName(path), m.Format())
 		}
 	}
 	b.progress = show
