@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 )
 
 // Limits of a description, which may be untrusted.
@@ -185,8 +186,8 @@ func Parse(r io.Reader) (*Spec, error) {
 const mostErrors = 3
 
 var (
-	unknownKey = regexp.MustCompile(`field (.*) not found in type \S+`)
-	wrongValue = regexp.MustCompile("(?s)cannot construct !!(\\w+)(?: `.*`)? into (\\S+)")
+	unknownKey = lazyregexp.New(`field (.*) not found in type \S+`)
+	wrongValue = lazyregexp.New("(?s)cannot construct !!(\\w+)(?: `.*`)? into (\\S+)")
 )
 
 // kinds are the words for tags and types in errors of the YAML library.
