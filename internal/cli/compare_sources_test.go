@@ -18,7 +18,8 @@ func TestUnique(t *testing.T) {
 		{[]string{"./model.onnx", "./d/model.onnx", "b.onnx"}, []string{"model", "d/model", "b"}},
 		{[]string{"../x/model.onnx", "/y/x/model.onnx", "x/model.onnx"}, []string{"../x/model", "y/x/model", "x/model"}},
 		{[]string{"d1/m.onnx", "d2/m.onnx", "d1/m.tflite"}, []string{"d1/m", "d2/m", "m.tflite"}},
-		{[]string{"", "", "d/m.onnx"}, []string{"m", "m (2)", "m.onnx"}}, // runs of one file have no file of their own
+		// Runs of one file have no file of their own.
+		{[]string{"", "", "d/m.onnx"}, []string{"m", "m (2)", "m.onnx"}},
 	} {
 		var runs []compare.Named
 		for _, f := range c.files {

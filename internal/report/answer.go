@@ -199,7 +199,8 @@ func answerFigure(t *compare.Table, a, b string, r *compare.Run, figures string)
 	ratio := words.Ratio(*r.Ratio.Value)
 	if r.Ratio.Interval == compare.Exact {
 		ratio, _, _ = strings.Cut(versusRatio(r.Ratio), " ")
-		if v, first := r.Total.Value, t.Runs[0].Total.Value; versusFigure(t, v) == versusFigure(t, first) { // counts with all digits
+		// Counts that look equal have all digits.
+		if v, first := r.Total.Value, t.Runs[0].Total.Value; versusFigure(t, v) == versusFigure(t, first) {
 			figures = pairOf(*v, " vs ", *first, func(v float64) string { return strings.TrimSpace(words.Fixed(v, 0) + " " + t.Unit) })
 		}
 	}
