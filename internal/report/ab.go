@@ -135,7 +135,7 @@ func processes(n int) string {
 
 // ABPlan says before the measurement what the budget can show.
 func ABPlan(p ab.Plan, budget time.Duration) string {
-	return fmt.Sprintf("a budget of %v shows differences from about %s on: %s of each alternative, %s in each", budget, abPercent(p.Detectable), processes(p.Processes), words.Plural(int64(p.Blocks), "block"))
+	return fmt.Sprintf("a budget of %s shows differences from about %s on: %s of each alternative, %s in each", flagTime(budget), abPercent(p.Detectable), processes(p.Processes), words.Plural(int64(p.Blocks), "block"))
 }
 
 // abRow is a line of the table.
@@ -161,6 +161,9 @@ func abRow(r *ab.Result, i int) []string {
 
 var abHeads = []string{"alternative", "time", "ratio", "95 % interval", "verdict", "processes", "blocks", "disturbed"}
 
+// driftNoted is the difference between a ratio and the quotient of its times that is explained.
+const driftNoted = 0.02
+
 // abFacts are the sentences below the table.
 func abFacts(r *ab.Result) []string {
 	stop := map[ab.Stop]string{
@@ -169,6 +172,16 @@ func abFacts(r *ab.Result) []string {
 	out := []string{fmt.Sprintf("Measured for %s of %s: %s.", Duration(r.TookS), Duration(r.BudgetS), stop)}
 	if r.PausedS >= 0.1 {
 		out = append(out, fmt.Sprintf("Waited for %s because other programs used the processors.", Duration(r.PausedS)))
+	}
+	if r.Repeated > 0 {
+		out = append(out, fmt.Sprintf("Measured %s of blocks again because other programs disturbed them.", words.Plural(int64(r.Repeated), "row")))
+	}
+	for i := range r.Comparisons {
+		c := &r.Comparisons[i]
+		if times := r.Alternatives[c.B].Seconds / r.Alternatives[c.A].Seconds; math.Abs(times/c.Ratio-1) > driftNoted {
+			out = append(out, "The computer changed its speed: ratios compare neighbouring blocks and are free of it, the times are not.")
+			break
+		}
 	}
 	var most, hidden float64
 	undecided := false
@@ -184,7 +197,7 @@ func abFacts(r *ab.Result) []string {
 	}
 	if n := len(r.Alternatives[0].Processes); len(r.Comparisons) == 0 && r.Stop == ab.BudgetOver {
 		need := time.Duration(1.5 * ab.MinProcesses * r.TookS / float64(n) * float64(time.Second))
-		out = append(out, fmt.Sprintf("One process of each took %s. Try --budget %v.", Duration(r.TookS/float64(n)), roundUp(need)))
+		out = append(out, fmt.Sprintf("One process of each took %s. Try --budget %s.", Duration(r.TookS/float64(n)), flagTime(roundUp(need))))
 	}
 	if undecided {
 		out = append(out, fmt.Sprintf("A difference of up to %s could still hide. %s", abPercent(hidden), abAdvice(r, most)))
@@ -202,7 +215,7 @@ func abAdvice(r *ab.Result, detectable float64) string {
 	if !(need <= longestBudget) {
 		return "Measure on a quieter machine, or with a larger --margin."
 	}
-	return fmt.Sprintf("To show one of %s, try --budget %v.", abPercent(r.Margin), roundUp(time.Duration(need*float64(time.Second))))
+	return fmt.Sprintf("To show one of %s, try --budget %s.", abPercent(r.Margin), flagTime(roundUp(time.Duration(need*float64(time.Second)))))
 }
 
 func square(v float64) float64 { return v * v }
@@ -214,6 +227,18 @@ func roundUp(d time.Duration) time.Duration {
 		unit = time.Hour
 	}
 	return max(unit, d.Truncate(unit)+unit)
+}
+
+// flagTime writes a time as people write it behind a flag: "11h" and not "11h0m0s".
+func flagTime(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 func abTable(r *ab.Result, o ABOptions) string {
@@ -261,12 +286,20 @@ func abCounts(rows [][]string) string {
 	var list []string
 	for _, r := range rows[1:] {
 		n := r[len(abHeads)-abCounted:]
-		list = append(list, fmt.Sprintf("%s processes, %s blocks, %s disturbed", n[0], n[1], n[2]))
+		list = append(list, fmt.Sprintf("%s, %s, %s disturbed", howMany(n[0], "process", "processes"), howMany(n[1], "block", "blocks"), n[2]))
 	}
 	if len(slices.Compact(slices.Clone(list))) == 1 {
 		return "Of each alternative: " + list[0] + "."
 	}
 	return "Of the alternatives, in order: " + strings.Join(list, "; ") + "."
+}
+
+// howMany is a number as the table has it with its noun.
+func howMany(n, one, several string) string {
+	if n == "1" {
+		return n + " " + one
+	}
+	return n + " " + several
 }
 
 // tableWidth is the width of rows in columns.

@@ -64,10 +64,10 @@ func TestWriteAB(t *testing.T) {
 			"is 3.1 % faster than float.onnx", "\nalternative ", "1.24 ms", " 0.969 ", "0.961 to 0.976", " better ", "\nMeasured for 38.2 s of 60.0 s: settled.\n",
 			"95 of 100 measurements: 1.1 %.",
 		}},
-		{"undecided", "table", undecided, []string{"Undecided: ", "the budget is used", "Waited for 5.00 s", "up to 3.0 % could still hide", "To show one of 1.0 %, try --budget 10m0s"}},
+		{"undecided", "table", undecided, []string{"Undecided: ", "the budget is used", "Waited for 5.00 s", "up to 3.0 % could still hide", "To show one of 1.0 %, try --budget 10m"}},
 		{"hopeless", "table", hopeless, []string{"up to 100 % could still hide. Measure on a quieter machine"}},
 		{"early", "table", early, []string{"Undecided: 2 processes of each alternative, and an answer needs 5", "stopped: this is what was measured"}},
-		{"short", "table", short, []string{"One process of each took 20.0 s. Try --budget 3m0s."}},
+		{"short", "table", short, []string{"One process of each took 20.0 s. Try --budget 3m."}},
 		{"markdown", "markdown", better, []string{"**", "| alternative | time |", "| --- | ---: |", `int8 \|`}},
 		{"bench", "bench", better, []string{
 			"goos: plan9\n", "cpu: The CPU\n", "benchstat -col /alternative FILE", "\nBenchmarkInference/alternative=float.onnx 3 1250000 ns/op\nBenchmarkInference/alternative=float.onnx 2 1235000 ns/op\n",
@@ -112,7 +112,7 @@ func TestABFormat(t *testing.T) {
 // TestABPlan says what a budget can show.
 func TestABPlan(t *testing.T) {
 	t.Parallel()
-	want := "a budget of 1m0s shows differences from about 1.4 % on: 45 processes of each alternative, 1 block in each"
+	want := "a budget of 1m shows differences from about 1.4 % on: 45 processes of each alternative, 1 block in each"
 	if got := ABPlan(ab.Plan{Processes: 45, Blocks: 1, Detectable: 0.0141}, time.Minute); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -141,5 +141,36 @@ func TestABNarrow(t *testing.T) {
 	var b strings.Builder
 	if err := WriteAB(&b, r, "table", ABOptions{Width: 100}); err != nil || !strings.Contains(b.String(), "processes") || strings.Contains(b.String(), "Of the alternatives") {
 		t.Errorf("wide enough:\n%s", b.String())
+	}
+}
+
+// TestFlagTime writes times as people type them.
+func TestFlagTime(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{11 * time.Hour: "11h", 10 * time.Minute: "10m", 90 * time.Second: "1m30s", 30 * time.Second: "30s", 10 * time.Second: "10s", 90 * time.Minute: "1h30m", 20 * time.Hour: "20h"} {
+		got := flagTime(d)
+		if back, err := time.ParseDuration(got); got != want || back != d || err != nil {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestABNotes names repeated blocks, and why times and ratios differ.
+func TestABNotes(t *testing.T) {
+	t.Parallel()
+	r := &ab.Result{
+		Alternatives: []ab.Measured{{Seconds: 1e-3, Processes: [][]float64{{1e-3}}}, {Seconds: 1.2e-3, Processes: [][]float64{{1.2e-3}}}},
+		Comparisons:  []ab.Comparison{{A: 0, B: 1, Ratio: 1.01, Low: 1, High: 1.02}},
+	}
+	const drift = "ratios compare neighbouring blocks"
+	if s := strings.Join(abFacts(r), "\n"); !strings.Contains(s, drift) || strings.Contains(s, "again") {
+		t.Errorf("drift: %s", s)
+	}
+	r.Comparisons[0].Ratio, r.Repeated = 1.19, 1
+	if s := strings.Join(abFacts(r), "\n"); strings.Contains(s, drift) || !strings.Contains(s, "Measured 1 row of blocks again") {
+		t.Errorf("no drift: %s", s)
+	}
+	if s := abCounts([][]string{abHeads, abRow(r, 0)}); s != "Of each alternative: 1 process, 1 block, 0 disturbed." {
+		t.Errorf("%q", s)
 	}
 }

@@ -169,8 +169,8 @@ type Measured struct {
 	// Processes holds for each process the means of its blocks in seconds per inference, in
 	// chronological order. The same places of all alternatives were measured together.
 	Processes [][]float64 `json:"processes"`
-	// Inferences is how many were measured, Disturbed how many blocks were repeated or remained
-	// disturbed.
+	// Inferences is how many were measured, also in repeated blocks; Disturbed is how many blocks
+	// of the processes are disturbed.
 	Inferences int `json:"inferences"`
 	Disturbed  int `json:"disturbed"`
 }
@@ -209,6 +209,9 @@ type Result struct {
 	// load to end.
 	TookS   float64 `json:"took_s"`
 	PausedS float64 `json:"paused_s,omitempty"`
+	// Repeated is the number of rows of blocks, one of each alternative, that were measured again
+	// because one of them was disturbed.
+	Repeated int `json:"repeated,omitempty"`
 	// Looks is how often the samples were evaluated.
 	Looks int `json:"looks"`
 }

@@ -262,6 +262,7 @@ func (r *runner) measureRows(ctx context.Context, process, rows int) ([][]Block,
 			r.disturbed++
 			if repeats > 0 && 2*r.disturbed < r.rows+leastBlocks {
 				repeats--
+				r.res.Repeated++
 				continue
 			}
 		}
@@ -292,15 +293,11 @@ func (r *runner) row(ctx context.Context, process int) ([]Block, error) {
 	return row, nil
 }
 
-// count adds a row to the counts, and reports whether it was disturbed.
+// count adds the inferences of a row, and reports whether it was disturbed.
 func (r *runner) count(row []Block) (disturbed bool) {
 	for i, b := range row {
-		m := &r.res.Alternatives[i]
-		m.Inferences += b.Inferences
-		if b.Disturbed {
-			m.Disturbed++
-			disturbed = true
-		}
+		r.res.Alternatives[i].Inferences += b.Inferences
+		disturbed = disturbed || b.Disturbed
 	}
 	return disturbed
 }
@@ -315,6 +312,9 @@ func (r *runner) keep(rows [][]Block) {
 		means := make([]float64, len(rows))
 		for k, row := range rows {
 			means[k] = row[i].Seconds
+			if row[i].Disturbed {
+				m.Disturbed++
+			}
 		}
 		m.Processes = append(m.Processes, means)
 	}
