@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/external"
@@ -15,8 +17,9 @@ import (
 // Timer times a loaded model in short blocks of inferences. Programs that compare alternatives
 // interleave the blocks of their processes. It is for one goroutine, locked to its thread.
 type Timer struct {
-	timer worker.Timer
-	close func()
+	timer  worker.Timer
+	close  func()
+	inputs []string
 }
 
 // TimedBlock is what [Timer.Block] measures.
@@ -45,7 +48,11 @@ func NewTimer(ctx context.Context, m *Model, o Options) (*Timer, error) {
 		s.Close()
 		return nil, err
 	}
-	return &Timer{&worker.Function{Run: func() error { return s.Run(ctx) }, Parallel: o.Threads > 1}, s.Close}, nil
+	var inputs []string
+	for _, x := range s.Inputs() {
+		inputs = append(inputs, shapeText(x.Shape))
+	}
+	return &Timer{&worker.Function{Run: func() error { return s.Run(ctx) }, Parallel: o.Threads > 1}, s.Close, inputs}, nil
 }
 
 // whole returns an error where most of the work of the model does not run.
@@ -63,6 +70,18 @@ func (s *Session) whole(in Inputs) error {
 	}
 	return nil
 }
+
+// shapeText writes a shape as "1x3x32x32".
+func shapeText[T int | int64](shape []T) string {
+	s := make([]string, len(shape))
+	for i, d := range shape {
+		s[i] = strconv.FormatInt(int64(d), 10)
+	}
+	return strings.Join(s, "x")
+}
+
+// Inputs returns the shapes of the model's inputs, such as "1x3x32x32".
+func (t *Timer) Inputs() []string { return t.inputs }
 
 // Warm runs the model until its latency is steady.
 func (t *Timer) Warm(ctx context.Context) error { return t.timer.Warm(ctx) }
@@ -86,6 +105,12 @@ func (m *Model) externalTimer(ctx context.Context, o Options) (*Timer, error) {
 	if err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
+	var inputs []string
+	if p, err := Count(m, o.Inputs); err == nil { // else the shapes are unknown
+		for i := range p.Model.Inputs {
+			inputs = append(inputs, shapeText(p.Model.Inputs[i].Shape))
+		}
+	}
 	t, err := external.NewTimer(ctx, g)
 	if err != nil {
 		clean()
@@ -94,5 +119,5 @@ func (m *Model) externalTimer(ctx context.Context, o Options) (*Timer, error) {
 	return &Timer{t, func() {
 		t.Close()
 		clean()
-	}}, nil
+	}, inputs}, nil
 }

@@ -183,6 +183,19 @@ func abFacts(r *ab.Result) []string {
 			break
 		}
 	}
+	for i := range r.Comparisons {
+		c := &r.Comparisons[i]
+		a, b := &r.Alternatives[c.A], &r.Alternatives[c.B]
+		differ, items := ab.OtherInputs(a, b)
+		if !differ {
+			continue
+		}
+		s := fmt.Sprintf("Other inputs: %s takes %s, %s takes %s. Times and ratios are those of an inference", a.Name, strings.Join(a.Inputs, " and "), b.Name, strings.Join(b.Inputs, " and "))
+		if items > 0 {
+			s += fmt.Sprintf("; the time of an item has the ratio %s (%s to %s)", words.Fixed(c.Ratio/items, 3), words.Fixed(c.Low/items, 3), words.Fixed(c.High/items, 3))
+		}
+		out = append(out, text.Clean(s+"."))
+	}
 	var most, hidden float64
 	undecided := false
 	for i := range r.Comparisons {

@@ -170,6 +170,14 @@ func TestABNotes(t *testing.T) {
 	if s := strings.Join(abFacts(r), "\n"); strings.Contains(s, drift) || !strings.Contains(s, "Measured 1 row of blocks again") {
 		t.Errorf("no drift: %s", s)
 	}
+	r.Alternatives[0].Inputs, r.Alternatives[1].Inputs = []string{"1x3"}, []string{"4x3"}
+	if s := strings.Join(abFacts(r), "\n"); !strings.Contains(s, " takes 1x3, ") || !strings.Contains(s, "the time of an item has the ratio 0.297 (") {
+		t.Errorf("other batch: %s", s)
+	}
+	r.Alternatives[1].Inputs = []string{"1x9"}
+	if s := strings.Join(abFacts(r), "\n"); !strings.Contains(s, " takes 1x9. Times and ratios are those of an inference.") {
+		t.Errorf("other shape: %s", s)
+	}
 	if s := abCounts([][]string{abHeads, abRow(r, 0)}); s != "Of each alternative: 1 process, 1 block, 0 disturbed." {
 		t.Errorf("%q", s)
 	}

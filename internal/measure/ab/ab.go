@@ -10,6 +10,9 @@ package ab
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -164,6 +167,8 @@ func (c *Comparison) Hidden() float64 { return max(1-c.Low, c.High-1, 0) }
 // Measured is an alternative with its samples.
 type Measured struct {
 	Alternative
+	// Inputs are the shapes of the model's inputs, such as "1x3x32x32", absent if unknown.
+	Inputs []string `json:"inputs,omitempty"`
 	// Seconds is the median over processes of their median blocks, per inference.
 	Seconds float64 `json:"seconds"`
 	// Processes holds for each process the means of its blocks in seconds per inference, in
@@ -173,6 +178,28 @@ type Measured struct {
 	// of the processes are disturbed.
 	Inferences int `json:"inferences"`
 	Disturbed  int `json:"disturbed"`
+}
+
+// OtherInputs reports whether two alternatives are known to take inputs of different shapes. items
+// is how many times as many items an inference of b has if only the batch differs, else 0.
+func OtherInputs(a, b *Measured) (differ bool, items float64) {
+	if len(a.Inputs) == 0 || len(b.Inputs) == 0 || slices.Equal(a.Inputs, b.Inputs) {
+		return false, 0
+	}
+	if len(a.Inputs) != len(b.Inputs) {
+		return true, 0
+	}
+	for i := range a.Inputs {
+		m, x, _ := strings.Cut(a.Inputs[i], "x")
+		n, y, _ := strings.Cut(b.Inputs[i], "x")
+		p, err := strconv.ParseFloat(m, 64)
+		q, err2 := strconv.ParseFloat(n, 64)
+		if err != nil || err2 != nil || x != y || !(p > 0) || !(q > 0) || i > 0 && q/p != items {
+			return true, 0
+		}
+		items = q / p
+	}
+	return true, items
 }
 
 // Stop says why the measurement ended.

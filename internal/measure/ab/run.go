@@ -230,6 +230,13 @@ func (r *runner) round(ctx context.Context, blocks int) error {
 	begun := r.elapsed()
 	var rows [][]Block
 	if err == nil {
+		if s, ok := r.source.(interface {
+			Inputs(alternative int) []string
+		}); ok {
+			for i := range r.res.Alternatives {
+				r.res.Alternatives[i].Inputs = s.Inputs(i)
+			}
+		}
 		rows, err = r.measureRows(ctx, process, blocks)
 	}
 	over := r.elapsed()

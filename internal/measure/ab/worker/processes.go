@@ -24,6 +24,8 @@ const (
 	BlockTime = 10 * time.Millisecond
 	// silent is how long a worker may say nothing: some compile large models for minutes.
 	silent = 5 * time.Minute
+	// mostInputs is the number of inputs whose shapes a worker may state.
+	mostInputs = 64
 	// leaving is how long a worker may take to end when it is told to.
 	leaving = time.Second
 )
@@ -95,6 +97,9 @@ func (s *Processes) Begin(ctx context.Context, process int) error {
 	return err
 }
 
+// Inputs returns the shapes of the inputs of an alternative that was begun, nil if unknown.
+func (s *Processes) Inputs(alternative int) []string { return s.running[alternative].inputs }
+
 func (s *Processes) silent() time.Duration { return cmp.Or(s.Silent, silent) }
 
 // Block implements [ab.Blocks].
@@ -137,6 +142,7 @@ type child struct {
 	out    io.Closer
 	stderr *subprocess.Tail
 	came   chan received
+	inputs []string // shapes of the model's inputs
 }
 
 type received struct {
@@ -193,6 +199,9 @@ func (p *child) ready(ctx context.Context, patience time.Duration) error {
 		return p.fault("%s; programs without this command of opmeter are compared with --command", text(err))
 	case err == nil && a.Protocol != Protocol:
 		return p.fault("its worker is of another release than this opmeter: compare the programs with --command")
+	}
+	if len(a.Inputs) <= mostInputs {
+		p.inputs = a.Inputs
 	}
 	return err
 }

@@ -28,8 +28,9 @@ type request struct {
 
 // answer is what a worker says: once when the model is loaded, and to each request.
 type answer struct {
-	// Protocol is set in the first answer.
+	// Protocol is set in the first answer, with the shapes of the model's inputs.
 	Protocol int       `json:"protocol,omitzero"`
+	Inputs   []string  `json:"inputs,omitzero"`
 	Block    *ab.Block `json:"block,omitzero"`
 	// Error is the end; Status is the exit status that fits it.
 	Error  string `json:"error,omitzero"`
@@ -40,7 +41,11 @@ type answer struct {
 func Serve(ctx context.Context, in io.Reader, out io.Writer, t Timer) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := send(out, answer{Protocol: Protocol}); err != nil {
+	first := answer{Protocol: Protocol}
+	if s, ok := t.(interface{ Inputs() []string }); ok {
+		first.Inputs = s.Inputs()
+	}
+	if err := send(out, first); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
