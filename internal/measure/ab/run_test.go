@@ -136,6 +136,7 @@ func TestPlanned(t *testing.T) {
 // 100 comparisons.
 func TestDetectable(t *testing.T) {
 	t.Parallel()
+	statistics(t)
 	m := machines["loud"]
 	n := noise{between: m.process * math.Sqrt2, within: m.block * math.Sqrt2}
 	p := planned(n, costs{0.2, 0.02}, 12, 0.05, 5, limitsOf(&Options{}))

@@ -106,10 +106,20 @@ func repeat(t *testing.T, n int, m simulated, budget time.Duration, ratio float6
 	return out
 }
 
+// statistics skips a simulation with -short, as the race detector is used: nothing in it runs
+// beside anything else, and it would take minutes.
+func statistics(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the statistics are simulated without -short")
+	}
+}
+
 // TestFalseAlarms calls equal alternatives different in at most 5 of 100 comparisons, with all
 // looks, whatever the noise.
 func TestFalseAlarms(t *testing.T) {
 	t.Parallel()
+	statistics(t)
 	const n = 150
 	for name, m := range machines {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +136,7 @@ func TestFalseAlarms(t *testing.T) {
 // found, less than 36 of 40 have a probability of 0.3 %.
 func TestPower(t *testing.T) {
 	t.Parallel()
+	statistics(t)
 	const n = 40
 	for name, m := range machines {
 		t.Run(name, func(t *testing.T) {
