@@ -20,13 +20,14 @@ type Log interface {
 
 // BetweenRuns adds to a verdict what the speed of the machine changes between measurements, which
 // lasts longer than one of them: a repeated run may have the speed of any earlier one. Other
-// programs slow the reference loop, too: the speed of a disturbed measurement is not known.
+// programs slow the reference loop, too: the speed is known only if the measurement is good and was
+// not disturbed.
 func BetweenRuns(p *profile.Profile, log Log, at time.Time) {
 	speed, ok := Speed(p)
 	if !ok {
 		return
 	}
-	disturbed := slices.ContainsFunc(p.Trust.Doubts, func(d profile.Doubt) bool { return slices.Contains(disturbing, d.Code) })
+	disturbed := p.Trust.Verdict != profile.Good || slices.ContainsFunc(p.Trust.Doubts, func(d profile.Doubt) bool { return slices.Contains(disturbing, d.Code) })
 	if disturbed {
 		speed = 0
 	}

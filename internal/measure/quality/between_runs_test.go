@@ -71,6 +71,13 @@ func TestDisturbedSpeed(t *testing.T) {
 	if *p.Trust.Tolerance != 0.03 || l.added != 0 {
 		t.Errorf("tolerance %g, added %g, want 0.03 and nothing", *p.Trust.Tolerance, l.added)
 	}
+	var fair Doubts
+	fair.Add(profile.DoubtSpeed, profile.Fair, 0.2, 0.1)
+	p.Trust = fair.Trust(0.03, true)
+	if BetweenRuns(p, l, time.Time{}); l.added != 0 {
+		t.Errorf("added %g of a run that is only fair", l.added)
+	}
+	p.Trust = d.Trust(0.03, true)
 	l.earlier = []float64{1, 1, 0.8, 1.25, 1}
 	if BetweenRuns(p, l, time.Time{}); *p.Trust.Tolerance < 0.2 || *p.Trust.Tolerance > 0.26 {
 		t.Errorf("tolerance %g, want the spread of the earlier speeds", *p.Trust.Tolerance)
