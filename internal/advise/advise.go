@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/profile"
@@ -152,7 +153,7 @@ func About(f *Facts, only ...string) *Result {
 		for _, a := range list {
 			a.Rule, a.Title, a.rule = rule.Code, rule.Title, rule
 			a.Gain.Quantity = cmp.Or(a.Gain.Quantity, rule.Quantity)
-			a.Caveat = strings.ReplaceAll(cmp.Or(a.Caveat, rule.Caveat), " MODEL ", " "+Quoted(f.Path)+" ")
+			a.Caveat = strings.ReplaceAll(cmp.Or(a.Caveat, rule.Caveat), " MODEL ", " "+shellword.Quote(f.Path)+" ")
 			if a.Try == "" {
 				a.Try = f.command(rule)
 			}

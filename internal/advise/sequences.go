@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
@@ -90,7 +91,7 @@ func (f *Facts) cache() ([]*Advice, string) {
 	if !ok {
 		return nil, fmt.Sprintf("reading the weights takes %s of the time: a step would take as long", percent(least))
 	}
-	shape := "--shape " + Quoted(fmt.Sprintf("%s=%dx1", in.Name, in.Shape[0]))
+	shape := "--shape " + shellword.Quote(fmt.Sprintf("%s=%dx1", in.Name, in.Shape[0]))
 	return []*Advice{{
 		Reason:  fmt.Sprintf("All %d tokens are computed anew for each new one: %s; with cached keys and values a step computes one token.", length, duration(now)),
 		Figures: []Figure{{"tokens", float64(length), ""}, {"weights that a step reads", read, "B"}}, Gain: gain,

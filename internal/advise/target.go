@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -260,7 +261,7 @@ func (f *Facts) otherTarget(reason string, before float64, figures []Figure, lay
 		Reason:  fmt.Sprintf("%s %s runs the model, in about %s; %s do.", reason, best.Target.ID, duration(then), plural(len(fit), "target")),
 		Figures: append(figures, Figure{"latency on " + best.Target.ID, then, "s"}), Layers: indices(layers),
 		Gain: Gain{Quantity: missing, Before: before, Target: best.Target.ID, Source: FromEstimate, Basis: "memories of the chips and operators of their runtimes; the gain is that the model runs"},
-		Try:  f.render("opmeter profile MODEL INPUTS --on " + Quoted(best.Target.ID)), apart: true,
+		Try:  f.render("opmeter profile MODEL INPUTS --on " + shellword.Quote(best.Target.ID)), apart: true,
 	}}, ""
 }
 

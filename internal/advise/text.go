@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -22,11 +23,11 @@ func (f *Facts) render(s string) string {
 	name = strings.TrimSuffix(name, filepath.Ext(name))
 	var inputs, on []string
 	for _, o := range f.Options {
-		inputs = append(inputs, Quoted(o))
+		inputs = append(inputs, shellword.Quote(o))
 	}
 	on = inputs
 	if f.Profile.Target.Kind == profile.TargetSimulator {
-		on = append([]string{"--on", Quoted(f.Profile.Target.ID)}, on...)
+		on = append([]string{"--on", shellword.Quote(f.Profile.Target.ID)}, on...)
 	} else if n := f.threadsOf(); n > 1 && !strings.Contains(s, "--threads") {
 		on = append(append([]string(nil), on...), "--threads", strconv.Itoa(n))
 	}
@@ -34,29 +35,18 @@ func (f *Facts) render(s string) string {
 	for _, w := range strings.Fields(s) {
 		switch {
 		case w == "MODEL":
-			out = append(out, Quoted(f.Path))
+			out = append(out, shellword.Quote(f.Path))
 		case w == "ON":
 			out = append(out, on...)
 		case w == "INPUTS":
 			out = append(out, inputs...)
 		case strings.HasPrefix(w, "NAME"):
-			out = append(out, Quoted(strings.Replace(strings.Replace(w, "NAME", name, 1), "EXT", ext, 1)))
+			out = append(out, shellword.Quote(strings.Replace(strings.Replace(w, "NAME", name, 1), "EXT", ext, 1)))
 		default:
 			out = append(out, w)
 		}
 	}
 	return strings.Join(out, " ")
-}
-
-// Quoted quotes an argument for a shell where it needs that.
-func Quoted(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }

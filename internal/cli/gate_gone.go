@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/advise"
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/gate"
 )
 
@@ -59,10 +59,10 @@ func (g *gateRun) gone(ctx context.Context, args []string, jobs []gateJob, b *ga
 		if blobs[name] == "" {
 			had = "a baseline of this model was accepted"
 		}
-		note := fmt.Sprintf("%s, and there is no such file now; if that is meant, run opmeter gate accept %s --reason TEXT", had, advise.Quoted(name))
+		note := fmt.Sprintf("%s, and there is no such file now; if that is meant, run opmeter gate accept %s --reason TEXT", had, shellword.Quote(name))
 		for i := range jobs {
 			if blobs[name] != "" && g.repo.Hash(ctx, jobs[i].path) == blobs[name] && !g.had(ctx, b.Commit, jobs[i].name) {
-				note = fmt.Sprintf("the model is %s now, which has the same content; if it was renamed, run opmeter gate accept %s --reason TEXT", jobs[i].name, advise.Quoted(name))
+				note = fmt.Sprintf("the model is %s now, which has the same content; if it was renamed, run opmeter gate accept %s --reason TEXT", jobs[i].name, shellword.Quote(name))
 				break
 			}
 		}

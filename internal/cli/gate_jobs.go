@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
-	"github.com/opmeter/opmeter/internal/advise"
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/bridge"
 	internaldevice "github.com/opmeter/opmeter/internal/device"
@@ -400,7 +400,7 @@ func (g *gateRun) head(ctx context.Context, j *gateJob, fresh *taken, heads []*g
 	}
 	what := fmt.Sprintf("%d branches accepted this model, and none replaces the other: %s", len(heads), strings.Join(list, ", "))
 	if this == nil {
-		return origin{note: fmt.Sprintf("%s; the model is none of theirs: run opmeter gate accept %s --reason TEXT, which replaces them", what, advise.Quoted(j.name))}
+		return origin{note: fmt.Sprintf("%s; the model is none of theirs: run opmeter gate accept %s --reason TEXT, which replaces them", what, shellword.Quote(j.name))}
 	}
 	o := g.stored(ctx, j, fresh, this)
 	o.note = strings.TrimPrefix(o.note+"; "+what+"; the model is that of the one that is taken", "; ")

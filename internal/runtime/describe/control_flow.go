@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/model/count"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
@@ -235,7 +236,7 @@ func (a *Assumed) Findings(p *profile.Profile, kind string, severity profile.Sev
 			for _, c := range calls {
 				graphs = append(graphs, c.Graph)
 			}
-			loops, looping = append(loops, fmt.Sprintf("%s: %s per iteration (--iterations %s)", name, show(graphs...), shellQuote(iterationName(p, i)+"=N"))), append(looping, int64(i))
+			loops, looping = append(loops, fmt.Sprintf("%s: %s per iteration (--iterations %s)", name, show(graphs...), shellword.Quote(iterationName(p, i)+"=N"))), append(looping, int64(i))
 		}
 	}
 	var out []profile.Finding

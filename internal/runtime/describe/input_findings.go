@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -56,26 +57,26 @@ func Command(p *profile.Profile, h *inputs.Hint, more ...string) string {
 	if p.Target.Kind == profile.TargetHost && p.Settings.Passes == "" {
 		verb = "summary"
 	}
-	args := []string{"opmeter", verb, shellQuote(path)}
+	args := []string{"opmeter", verb, shellword.Quote(path)}
 	if p.Target.Kind == profile.TargetSimulator && p.Target.ID != "none" {
-		args = append(args, "--on", shellQuote(p.Target.ID))
+		args = append(args, "--on", shellword.Quote(p.Target.ID))
 	}
 	same := h.Order == nil
 	var sizes []string
 	for _, n := range h.Order {
-		sizes = append(sizes, "--dim", shellQuote(fmt.Sprintf("%s=%d", n, h.Dims[n])))
+		sizes = append(sizes, "--dim", shellword.Quote(fmt.Sprintf("%s=%d", n, h.Dims[n])))
 	}
 	for k, s := range h.Shapes {
 		if s != nil && k < len(p.Model.Inputs) {
 			t := &p.Model.Inputs[k]
 			same = same && slices.Equal(dims(s), t.Shape)
-			sizes = append(sizes, "--shape", shellQuote(t.Name+"="+profile.ShapeText(dims(s))))
+			sizes = append(sizes, "--shape", shellword.Quote(t.Name+"="+profile.ShapeText(dims(s))))
 		}
 	}
 	var given []string
 	for k, t := range p.Model.Inputs {
 		if t.Declared != nil && len(t.Assumed) == 0 && (k >= len(h.Shapes) || h.Shapes[k] == nil) && p.Settings.Inputs[t.Name].File == "" {
-			given = append(given, "--shape", shellQuote(t.Name+"="+profile.ShapeText(t.Shape)))
+			given = append(given, "--shape", shellword.Quote(t.Name+"="+profile.ShapeText(t.Shape)))
 		}
 	}
 	if same { // only the batch is open, and 1 is the usual batch
@@ -91,21 +92,10 @@ func Command(p *profile.Profile, h *inputs.Hint, more ...string) string {
 	args = append(args, more...)
 	for _, t := range p.Model.Inputs {
 		if f := p.Settings.Inputs[t.Name].File; f != "" {
-			args = append(args, "--input", shellQuote(t.Name+"="+f))
+			args = append(args, "--input", shellword.Quote(t.Name+"="+f))
 		}
 	}
 	return strings.Join(args, " ")
-}
-
-// shellQuote quotes a text as one word of a shell command.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // isHarmless reports whether the open dimensions of an input need no warning: all were given, or
