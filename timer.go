@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/measure/ab/worker"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // Timer times a loaded model in short blocks of inferences. Programs that compare alternatives
@@ -50,7 +49,11 @@ func NewTimer(ctx context.Context, m *Model, o Options) (*Timer, error) {
 	}
 	var inputs []string
 	for _, x := range s.Inputs() {
-		inputs = append(inputs, shapeText(x.Shape))
+		shape := make([]int64, len(x.Shape))
+		for i, d := range x.Shape {
+			shape[i] = int64(d)
+		}
+		inputs = append(inputs, profile.ShapeText(shape))
 	}
 	return &Timer{&worker.Function{Run: func() error { return s.Run(ctx) }, Parallel: o.Threads > 1}, s.Close, inputs}, nil
 }
@@ -69,15 +72,6 @@ func (s *Session) whole(in Inputs) error {
 		return failed(s.m.in.Graph.Path, fmt.Errorf("%d of %d layers do not run, the first is #%d %s: no latency for the model", len(layers), len(p.Layers), layers[0], l.Op))
 	}
 	return nil
-}
-
-// shapeText writes a shape as "1x3x32x32".
-func shapeText[T int | int64](shape []T) string {
-	s := make([]string, len(shape))
-	for i, d := range shape {
-		s[i] = strconv.FormatInt(int64(d), 10)
-	}
-	return strings.Join(s, "x")
 }
 
 // Inputs returns the shapes of the model's inputs, such as "1x3x32x32".
@@ -106,10 +100,8 @@ func (m *Model) externalTimer(ctx context.Context, o Options) (*Timer, error) {
 		return nil, failed(m.in.Graph.Path, err)
 	}
 	var inputs []string
-	if p, err := Count(m, o.Inputs); err == nil { // else the shapes are unknown
-		for i := range p.Model.Inputs {
-			inputs = append(inputs, shapeText(p.Model.Inputs[i].Shape))
-		}
+	for i := range g.Model.Model.Inputs {
+		inputs = append(inputs, profile.ShapeText(g.Model.Model.Inputs[i].Shape))
 	}
 	t, err := external.NewTimer(ctx, g)
 	if err != nil {
