@@ -18,44 +18,35 @@ type Style struct {
 	Wrap                bool
 }
 
-// styles numbers the styles of a workbook by first use.
-type styles struct {
-	ids  map[Style]int
-	list []Style
+// numbered numbers different values by first use.
+type numbered[T comparable] struct {
+	ids  map[T]int
+	list []T
 }
+
+func (n *numbered[T]) id(x T) int {
+	if n.ids == nil {
+		n.ids = map[T]int{}
+	}
+	id, ok := n.ids[x]
+	if !ok {
+		id = len(n.list)
+		n.ids[x] = id
+		n.list = append(n.list, x)
+	}
+	return id
+}
+
+// styles are the styles of a workbook. The first one is the default.
+type styles struct{ numbered[Style] }
 
 func (s *styles) id(x Style) int {
-	if s.ids == nil {
-		s.ids = map[Style]int{{}: 0}
-		s.list = []Style{{}}
-	}
-	id, ok := s.ids[x]
-	if !ok {
-		id = len(s.list)
-		s.ids[x] = id
-		s.list = append(s.list, x)
-	}
-	return id
+	s.numbered.id(Style{})
+	return s.numbered.id(x)
 }
 
-// section is a list of different texts with their numbers.
-type section struct {
-	ids  map[string]int
-	list []string
-}
-
-func (s *section) id(text string) int {
-	if s.ids == nil {
-		s.ids = map[string]int{}
-	}
-	id, ok := s.ids[text]
-	if !ok {
-		id = len(s.list)
-		s.ids[text] = id
-		s.list = append(s.list, text)
-	}
-	return id
-}
+// section is a list of different texts.
+type section struct{ numbered[string] }
 
 func (s *section) write(t *bytes.Buffer, name string) {
 	if len(s.list) == 0 {
