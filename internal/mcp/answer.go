@@ -11,7 +11,7 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// Bounds of an answer in bytes: a client's model has little room.
+// Bounds of an answer in bytes: the context of a client's model is limited.
 const (
 	maxAnswer = 20 << 10 // structured content
 	maxText   = 6 << 10  // text

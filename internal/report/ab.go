@@ -141,11 +141,7 @@ func ABPlan(p ab.Plan, budget time.Duration) string {
 // abRow is a line of the table.
 func abRow(r *ab.Result, i int) []string {
 	m := &r.Alternatives[i]
-	blocks := 0
-	for _, p := range m.Processes {
-		blocks += len(p)
-	}
-	row := []string{m.Name, Duration(m.Seconds), "", "", "", strconv.Itoa(len(m.Processes)), strconv.Itoa(blocks), strconv.Itoa(m.Disturbed)}
+	row := []string{m.Name, Duration(m.Seconds), "", "", "", strconv.Itoa(len(m.Processes)), strconv.Itoa(blocksOf(m)), strconv.Itoa(m.Disturbed)}
 	for _, c := range r.Comparisons {
 		if c.B == i {
 			row[2] = words.Fixed(c.Ratio, 3)
@@ -275,7 +271,7 @@ func abTable(r *ab.Result, o ABOptions) string {
 	}
 	facts := abFacts(r)
 	if tableWidth(rows) > width {
-		facts = append(facts, abCounts(rows))
+		facts = append(facts, abCounts(r))
 		for i := range rows {
 			rows[i] = rows[i][:len(abHeads)-abCounted]
 		}
@@ -295,11 +291,11 @@ func abTable(r *ab.Result, o ABOptions) string {
 const abCounted = 3
 
 // abCounts is what these columns say, as a sentence for narrow terminals.
-func abCounts(rows [][]string) string {
+func abCounts(r *ab.Result) string {
 	var list []string
-	for _, r := range rows[1:] {
-		n := r[len(abHeads)-abCounted:]
-		list = append(list, fmt.Sprintf("%s, %s, %s disturbed", howMany(n[0], "process", "processes"), howMany(n[1], "block", "blocks"), n[2]))
+	for i := range r.Alternatives {
+		m := &r.Alternatives[i]
+		list = append(list, fmt.Sprintf("%s, %s, %d disturbed", processes(len(m.Processes)), words.Plural(int64(blocksOf(m)), "block"), m.Disturbed))
 	}
 	if len(slices.Compact(slices.Clone(list))) == 1 {
 		return "Of each alternative: " + list[0] + "."
@@ -307,12 +303,12 @@ func abCounts(rows [][]string) string {
 	return "Of the alternatives, in order: " + strings.Join(list, "; ") + "."
 }
 
-// howMany is a number as the table has it with its noun.
-func howMany(n, one, several string) string {
-	if n == "1" {
-		return n + " " + one
+// blocksOf is the number of blocks of an alternative.
+func blocksOf(m *ab.Measured) (n int) {
+	for _, p := range m.Processes {
+		n += len(p)
 	}
-	return n + " " + several
+	return n
 }
 
 // tableWidth is the width of rows in columns.

@@ -178,7 +178,7 @@ func TestABNotes(t *testing.T) {
 	if s := strings.Join(abFacts(r), "\n"); !strings.Contains(s, " takes 1x9. Times and ratios are those of an inference.") {
 		t.Errorf("other shape: %s", s)
 	}
-	if s := abCounts([][]string{abHeads, abRow(r, 0)}); s != "Of each alternative: 1 process, 1 block, 0 disturbed." {
+	if s := abCounts(r); s != "Of each alternative: 1 process, 1 block, 0 disturbed." {
 		t.Errorf("%q", s)
 	}
 }

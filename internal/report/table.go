@@ -341,30 +341,27 @@ func pad(s string, width int, left bool) string {
 	return fill + s
 }
 
-// ending is the end of a text, as wide as there is room.
+// ending is the end of a text, at most width columns wide.
 func ending(s string, width int) string {
-	if lipgloss.Width(s) <= width {
-		return s
-	}
-	r := []rune(s)
-	n := min(len(r), max(1, width-1))
-	for n > 1 && lipgloss.Width(string(r[len(r)-n:])) > width-1 {
-		n--
-	}
-	return "…" + string(r[len(r)-n:])
+	return cut(s, width, func(r []rune, n int) string { return "…" + string(r[len(r)-n:]) })
 }
 
-// beginning is the beginning of a text, as wide as there is room.
+// beginning is the beginning of a text, at most width columns wide.
 func beginning(s string, width int) string {
+	return cut(s, width, func(r []rune, n int) string { return string(r[:n]) + "…" })
+}
+
+// cut returns the longest part of a text, of n runes, that fits; one rune at least.
+func cut(s string, width int, part func(r []rune, n int) string) string {
 	if lipgloss.Width(s) <= width {
 		return s
 	}
 	r := []rune(s)
 	n := min(len(r), max(1, width-1))
-	for n > 1 && lipgloss.Width(string(r[:n])) > width-1 {
+	for n > 1 && lipgloss.Width(part(r, n)) > width {
 		n--
 	}
-	return string(r[:n]) + "…"
+	return part(r, n)
 }
 
 // shorten cuts text in the middle, where long names differ least.

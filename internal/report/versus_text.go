@@ -550,8 +550,8 @@ func versusHidden(t *compare.Table, shownRows []compare.Group, shown []int) (fig
 const (
 	versusFirst  = 24 // the first column, names of operators
 	versusOthers = 28
-	versusLeast  = 8  // what is left of a name before its column goes
-	versusReason = 16 // what is left of a reason
+	versusLeast  = 8  // shortest name of a column that is shown
+	versusReason = 16 // shortest reason
 )
 
 // keep says how much a column is needed.
