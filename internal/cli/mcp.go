@@ -70,10 +70,9 @@ func (a *app) mcp(c *cobra.Command, args []string) error {
 	var group subprocess.Group
 	group.Prepare(cmd)
 	cmd.Cancel = func() error { group.Kill(); return nil }
-	if err := cmd.Start(); err != nil {
+	if err := group.Start(cmd); err != nil {
 		return withStatus(statusSource, fmt.Errorf("%s does not start: %w", program, plainPath(err)))
 	}
-	group.Started(cmd)
 	err = cmd.Wait()
 	group.Kill()
 	if _, ok := errors.AsType[*exec.ExitError](err); ok && c.Context().Err() == nil {

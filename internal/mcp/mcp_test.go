@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +31,15 @@ import (
 const program = "OPMETER_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(served); dir != "" && os.Getenv(held) == "" {
+		if err := os.Setenv(held, "1"); err != nil {
+			panic(err)
+		}
+		if err := mcp.Serve(context.Background(), os.Stdin, os.Stdout, mcp.Options{Program: os.Args[0], Allow: []string{dir}}); err != nil {
+			panic(err)
+		}
+		return
+	}
 	if os.Getenv(program) == "" {
 		if err := os.Setenv(program, "1"); err != nil {
 			panic(err)
@@ -43,11 +54,89 @@ func TestMain(m *testing.M) {
 			}
 			fmt.Fprint(os.Stderr, "\r\x1b[Kmeasuring [==      ]  25 %, 3 s left")
 			<-make(chan struct{})
+		case "held.onnx":
+			hold(filepath.Dir(arg))
 		case "crash.onnx": // a model that ends the program
 			os.Exit(7)
 		}
 	}
 	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Variables of TestKilled: the folder that a server in a process of its own may read, the address
+// of the test, and which process this is.
+const (
+	served  = "OPMETER_TEST_SERVED"
+	address = "OPMETER_TEST_ADDRESS"
+	held    = "OPMETER_TEST_HELD"
+)
+
+// hold measures in a process that the system does not end with the server: a child of the one that
+// the server started. It connects to the test, which sees the end of the connection.
+func hold(dir string) {
+	if os.Getenv(held) == "1" {
+		c := exec.Command(os.Args[0], os.Args[1:]...)
+		c.Env, c.Stdin, c.Stderr = append(os.Environ(), held+"=2"), os.Stdin, os.Stderr
+		_ = c.Run()
+		os.Exit(1)
+	}
+	conn, err := net.Dial("tcp", os.Getenv(address))
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, conn) // the test has ended
+		os.Exit(1)
+	}()
+	os.Exit(cli.Main([]string{"profile", filepath.Join(dir, "model.yaml"), "--time", "1h"}, os.Stdin, io.Discard, io.Discard))
+}
+
+// TestKilled ends a measurement when the server is killed, on every system.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	model, err := os.ReadFile(filepath.FromSlash("../../examples/resnet8.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"model.yaml", "held.onnx"} {
+		if err := os.WriteFile(filepath.Join(dir, name), model, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), served+"="+dir, address+"="+l.Addr().String())
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: c}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "profile", Arguments: map[string]any{"model": "held.onnx"}})
+		ended <- err
+	}()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a call of a killed server gave an answer")
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the measurement goes on")
+	}
 }
 
 // bed is a folder with models, and a client of a server that may read it.

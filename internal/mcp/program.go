@@ -84,18 +84,23 @@ func (c *call) run(args ...string) (*result, error) {
 	tail := &subprocess.Tail{}
 	cmd := exec.Command(c.s.o.Program, args...)
 	cmd.Dir = c.s.store.dir // names that are no files of this folder stay what they are, such as targets
-	cmd.Env = append(os.Environ(), "OPMETER_PROGRESS=1", "NO_COLOR=1", "COLUMNS=160")
+	cmd.Env = append(os.Environ(), "OPMETER_PROGRESS=1", "OPMETER_PARENT=stdin", "NO_COLOR=1", "COLUMNS=160")
+	// The program ends when its input does: also where this process is killed.
+	life, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("opmeter does not start: %w", err)
+	}
+	defer life.Close()
 	cmd.Stdout, cmd.Stderr = out, &messages{call: c, tail: tail}
 	cmd.WaitDelay = 10 * time.Second // for what inherited the pipes
 	c.progress("started")            // before the program can report its own progress
 	var group subprocess.Group
 	group.Prepare(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := group.Start(cmd); err != nil {
 		return nil, fmt.Errorf("opmeter does not start: %w", err)
 	}
-	group.Started(cmd)
 	stop := context.AfterFunc(ctx, group.Kill)
-	err := cmd.Wait()
+	err = cmd.Wait()
 	stop()
 	group.Kill()
 	if ctx.Err() != nil {
