@@ -232,7 +232,7 @@ func findings(p *profile.Profile, layer int64) (list []string) {
 		if len(list) == maxFindings {
 			break
 		}
-		list = append(list, clipTo(f.Text, 400))
+		list = append(list, clipTo(agentWords(f.Text), 400))
 	}
 	return list
 }
@@ -247,7 +247,7 @@ func missing(p *profile.Profile) (list []string) {
 		if n := len(m.Layers); n > 0 {
 			text += fmt.Sprintf(" (%d of %d layers)", n, len(p.Layers))
 		}
-		if list = append(list, clipTo(text, 400)); len(list) == maxFindings {
+		if list = append(list, clipTo(agentWords(text), 400)); len(list) == maxFindings {
 			break
 		}
 	}
@@ -262,7 +262,7 @@ func opening(out string) []string {
 		lines = lines[:24]
 	}
 	for i := range lines {
-		lines[i] = clipTo(lines[i], 200)
+		lines[i] = clipTo(agentWords(lines[i]), 240)
 	}
 	return lines
 }

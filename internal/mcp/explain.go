@@ -67,7 +67,7 @@ func explain(c *call, in *explainArgs) (*explainAnswer, string, error) {
 		Inputs: operands(l.Inputs), Outputs: operands(l.Outputs), Findings: findings(p, in.Layer),
 	}
 	if l.Cause != nil {
-		a.Cause = clip(string(l.Cause.Code) + ": " + l.Cause.Text)
+		a.Cause = clip(string(l.Cause.Code) + ": " + agentWords(l.Cause.Text))
 	}
 	if l.Placement != nil {
 		a.Placement = clip(l.Placement.On)
@@ -224,7 +224,7 @@ func fit(c *call, in *fitArgs) (*fitAnswer, string, error) {
 			case head == "fits":
 				row.Fits = v
 			case head == "note":
-				row.Note = clipTo(v, 240)
+				row.Note = clipTo(agentWords(v), 240)
 			case slices.Contains(fitKeys, head):
 				if f, err := strconv.ParseFloat(v, 64); err == nil && finite(f) {
 					row.Figures[head] = f
@@ -272,7 +272,7 @@ type advice struct {
 		Ratio    float64    `json:"ratio" jsonschema:"expected value divided by the value before"`
 		Band     [2]float64 `json:"band" jsonschema:"interval of the ratio"`
 	} `json:"gain"`
-	Try    string `json:"try" jsonschema:"command that tries it"`
+	Try    string `json:"try" jsonschema:"command for a terminal that tries it"`
 	Caveat string `json:"caveat,omitempty"`
 }
 
@@ -326,7 +326,7 @@ func advise(c *call, in *adviseArgs) (*adviseAnswer, string, error) {
 	text := fmt.Sprintf("%d pieces of advice for %s on %s; %d rules found nothing.", len(v.Advice), clip(v.Model), clip(v.Target), len(v.Silent))
 	for i := range v.Advice {
 		x := &v.Advice[i]
-		x.Title, x.Reason, x.Caveat, x.Try = clip(x.Title), clipTo(x.Reason, 600), clipTo(x.Caveat, 400), clipTo(x.Try, 400)
+		x.Title, x.Reason, x.Caveat, x.Try = clip(x.Title), clipTo(agentWords(x.Reason), 600), clipTo(agentWords(x.Caveat), 400), clipTo(x.Try, 400)
 		x.Layers = x.Layers[:min(len(x.Layers), mostOperands)]
 	}
 	a := &adviseAnswer{Model: clip(v.Model), Target: clip(v.Target), Silent: len(v.Silent)}

@@ -225,6 +225,11 @@ func (b *bed) answer(name string, args any) (map[string]any, string) {
 		b.t.Fatalf("%s: %v", name, err)
 	}
 	text := textOf(r)
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, " --") && !strings.Contains(line, "terminal") {
+			b.t.Errorf("%s %v: an agent cannot give the flag in %q", name, args, line)
+		}
+	}
 	if r.IsError {
 		b.t.Fatalf("%s %v: %s", name, args, text)
 	}

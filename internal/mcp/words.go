@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/lazyregexp"
@@ -70,26 +71,55 @@ func plainNumber(s string) string {
 	return strings.TrimRight(r.FloatString(9), "0")
 }
 
-// agentWords puts arguments of tools in place of flags that an agent cannot give.
+// agentWords puts arguments of tools in place of flags that an agent cannot give. A command line
+// stays whole, and flags without an argument are named as what they are.
 func agentWords(text string) string {
-	text = higherLimit.ReplaceAllString(text, "")
-	return flagWord.ReplaceAllStringFunc(text, func(flag string) string {
+	for _, p := range phrases {
+		text = p.is.ReplaceAllString(text, p.becomes)
+	}
+	if commandLine.MatchString(text) {
+		return text + " (a command for a terminal)"
+	}
+	var left []string
+	text = flagWord.ReplaceAllStringFunc(text, func(flag string) string {
 		if arg, ok := flagArgs[flag]; ok {
 			return arg
 		}
+		if !slices.Contains(left, flag) {
+			left = append(left, flag)
+		}
 		return flag
 	})
+	if len(left) > 0 {
+		text += " (in a terminal only: " + strings.Join(left, ", ") + ")"
+	}
+	return text
 }
 
 var (
-	// higherLimit is advice about the memory limit, which tools do not have.
-	higherLimit = lazyregexp.New(` or a higher limit \([^)]*\)`)
-	flagWord    = lazyregexp.New(`--[a-z]+(?:-[a-z]+)*|\bopmeter targets\b`)
+	// commandLine is a command with a flag.
+	commandLine = lazyregexp.New(`\bopmeter [a-z]+ (?:[^;]* )?--?[a-z]`)
+	flagWord    = lazyregexp.New(`--[a-z]+(?:-[a-z]+)*`)
 )
+
+// phrases are advice for a terminal with what replaces it.
+var phrases = []struct {
+	is      *lazyregexp.Regexp
+	becomes string
+}{
+	{lazyregexp.New(` or a higher limit \([^)]*\)`), ""}, // tools have no memory limit
+	{lazyregexp.New(`\(see --on TARGET\)`), "(see the tool estimate)"},
+	{lazyregexp.New(`--on device:PORT \(opmeter devices lists ports\)`), "with opmeter in a terminal"},
+	{lazyregexp.New(`: -o page\.html`), " of a page, which the terminal writes"},
+	{lazyregexp.New(`--engine opmeter,`), "engine "},
+	{lazyregexp.New(`--time ([0-9]+)s\b`), "seconds $1"},
+	{lazyregexp.New(`\bopmeter targets\b`), "the tool fit"},
+	{lazyregexp.New(`\bopmeter compare(?: A B)?($|[.,;)])`), "the tool compare$1"},
+}
 
 // flagArgs are the arguments for flags of the program.
 var flagArgs = map[string]string{
 	"--shape": "shapes", "--batch": "batch", "--engine": "engine", "--threads": "threads", "--time": "seconds",
 	"--on": "target", "--model": "model", "--from": "format", "--quantity": "quantity",
-	"--latency": "latency_s", "--ram": "ram_bytes", "--flash": "flash_bytes", "opmeter targets": "the tool fit",
+	"--latency": "latency_s", "--ram": "ram_bytes", "--flash": "flash_bytes",
 }

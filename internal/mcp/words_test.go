@@ -75,7 +75,16 @@ func TestAgentWords(t *testing.T) {
 		"--engine onnxruntime: no such engine":                                                     "engine onnxruntime: no such engine",
 		"name the format with --from":                                                              "name the format with format",
 		`no target "x": opmeter targets lists`:                                                     `no target "x": the tool fit lists`,
-		"--shapes and --time-out stay as a-- b":                                                    "--shapes and --time-out stay as a-- b",
+		"--shapes and --time-out stay as a-- b":                                                    "--shapes and --time-out stay as a-- b (in a terminal only: --shapes, --time-out)",
+		"TFLM arena   12 KiB + persistent part (see --on TARGET)":                                  "TFLM arena   12 KiB + persistent part (see the tool estimate)",
+		"Next step    try --threads 2 (of 4 CPUs) and opmeter compare":                             "Next step    try threads 2 (of 4 CPUs) and the tool compare",
+		"Next step    compare with the engine that you ship: --engine opmeter,onnxruntime":         "Next step    compare with the engine that you ship: engine onnxruntime",
+		"Next step    measure on the board: --on device:PORT (opmeter devices lists ports)":        "Next step    measure on the board: with opmeter in a terminal",
+		"Next step    see the timeline: -o page.html":                                              "Next step    see the timeline of a page, which the terminal writes",
+		"Next step    compare with an estimate or another run: opmeter compare A B":                "Next step    compare with an estimate or another run: the tool compare",
+		"Repeat with --time 10s, best on an idle machine.":                                         "Repeat with seconds 10, best on an idle machine.",
+		"For another size: opmeter summary m.onnx --batch 8":                                       "For another size: opmeter summary m.onnx --batch 8 (a command for a terminal)",
+		"give the clock with --clock for times.":                                                   "give the clock with --clock for times. (in a terminal only: --clock)",
 	} {
 		if got := agentWords(text); got != want {
 			t.Errorf("%q becomes %q, expected %q", text, got, want)
