@@ -272,20 +272,32 @@ func TestGitLabTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := listOf(objectOf(doc["opmeter"])["script"])
-	try := func() (string, error) {
+	builder := filepath.Join(t.TempDir(), "go")
+	if err := os.WriteFile(builder, []byte("#!/bin/sh\necho go \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	try := func(version string) (string, error) {
 		c := exec.Command("sh", "-c", scalarOf(steps[0])+"\ncommand -v opmeter")
 		c.Dir = a.repo
-		c.Env = append(os.Environ(), "OPMETER_VERSION=v1.2.3", "OPMETER_RELEASES="+a.releases)
+		c.Env = append(os.Environ(), "OPMETER_VERSION="+version, "OPMETER_RELEASES="+a.releases, "PATH="+filepath.Dir(builder)+string(os.PathListSeparator)+os.Getenv("PATH"))
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := try(); err != nil || !strings.Contains(out, "opmeter version") {
+	if out, err := try("v1.2.3"); err != nil || !strings.Contains(out, "opmeter version") {
 		t.Errorf("%v: %s", err, out)
+	}
+	if out, _ := try("source@0123abc"); !strings.Contains(out, "go install github.com/opmeter/opmeter/cmd/opmeter@0123abc\n") {
+		t.Errorf("a build of a commit: %s", out)
+	}
+	for _, version := range []string{"", "source", "source@", "latest"} {
+		if out, err := try(version); err == nil || !strings.Contains(out, "set a release, such as v1.2.3, or source@COMMIT") {
+			t.Errorf("version %q: %v: %s", version, err, out)
+		}
 	}
 	if err := os.WriteFile(a.archive, []byte("exchanged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := try(); err == nil {
+	if out, err := try("v1.2.3"); err == nil {
 		t.Errorf("an archive with a wrong checksum was installed: %s", out)
 	}
 }
