@@ -25,6 +25,7 @@ from ._errors import (
 from ._functions import compress, device, estimate, import_record, profile, summary
 from ._profile import (
     Comparison,
+    Divergence,
     Interval,
     Layer,
     Layers,
@@ -39,6 +40,7 @@ from ._program import find_program, version
 
 __all__ = [
     "Comparison",
+    "Divergence",
     "InputError",
     "Interrupted",
     "Interval",

@@ -63,13 +63,15 @@ def summary(model: Any, *, example_inputs: Any = None, **options: Any) -> Profil
     return Profile(parse(output.text))
 
 
-def import_record(path: PathLike, *, model: Any = None, **options: Any) -> Profile:
+def import_record(path: PathLike, *, model: Any = None, example_inputs: Any = None, **options: Any) -> Profile:
     """Read a profile or trace of another tool; model adds shapes, work and weights."""
+    if model is None and example_inputs is not None:
+        raise TypeError("example_inputs is for model, which is missing")
     with tempfile.TemporaryDirectory() as d:
         folder = Path(d)
         args = flags("import", options, folder, taken=("model", "commands", "compat", "list"))
         if model is not None:
-            args.append(f"--model={model_path(model, folder)}")
+            args.append(f"--model={model_path(model, folder, example_inputs)}")
         output = _run(["import", argument(path), *args, "--format=json"])
     return Profile(parse(output.text))
 

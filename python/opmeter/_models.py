@@ -11,7 +11,7 @@ from ._options import argument
 
 def model_path(model: Any, folder: Path, example_inputs: Any = None) -> str:
     """Return the path of a model, written into folder where it is not a file yet."""
-    if example_inputs is not None and not _is_torch(model):
+    if example_inputs is not None and not is_torch(model):
         raise TypeError("example_inputs is for a torch.nn.Module; leave it out")
     if isinstance(model, (str, os.PathLike)):
         return argument(model)
@@ -19,7 +19,7 @@ def model_path(model: Any, folder: Path, example_inputs: Any = None) -> str:
         return _write(folder, bytes(model))
     if hasattr(model, "SerializeToString"):
         return _write(folder, model.SerializeToString())
-    if _is_torch(model):
+    if is_torch(model):
         return _export(model, example_inputs, folder / "model.onnx")
     raise TypeError(
         f"a model is a path, bytes, an onnx.ModelProto or a torch.nn.Module, not {type(model).__name__}: "
@@ -38,7 +38,8 @@ def _write(folder: Path, data: bytes) -> str:
     return str(path)
 
 
-def _is_torch(model: Any) -> bool:
+def is_torch(model: Any) -> bool:
+    """Report whether a model is a torch.nn.Module, without loading torch."""
     return any(c.__module__ == "torch.nn.modules.module" and c.__name__ == "Module" for c in type(model).__mro__)
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Optional, Union, overload
+from typing import Any, Literal, NamedTuple, Optional, Union, overload
 
 from . import _notebook
 from ._errors import InputError
+from ._models import is_torch, model_path
 from ._options import argument, flags
 from ._program import run
 
+# Characters that a file's name cannot have on some system.
+_NO_NAME = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 _MODELS = (".onnx", ".tflite", ".mltk.zip", ".yaml", ".yml")
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -305,7 +309,7 @@ class Profile(_Result):
 
     def compare(self, *others: Profile, **options: Any) -> Comparison:
         """Compare with other profiles."""
-        return compare(self, *others, **options)
+        return compare(self, *others, outputs=False, **options)
 
     def _command(self, folder: Path) -> tuple[str, list[str]]:
         return "report", [_write(self, folder / "profile.json")]
@@ -324,8 +328,15 @@ class Profile(_Result):
 class Comparison(_Result):
     """A comparison of profiles with the first one. data is the JSON of opmeter compare."""
 
-    def __init__(self, data: dict[str, Any], sides: list[str], names: list[str], options: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        data: dict[str, Any],
+        sides: list[tuple[str, Union[dict[str, Any], str]]],
+        names: Optional[list[str]],
+        options: dict[str, Any],
+    ) -> None:
         super().__init__(data)
+        # A side is the name of a file, and the profile that it holds or its path.
         self._sides, self._names, self._options = sides, names, options
 
     @property
@@ -345,10 +356,16 @@ class Comparison(_Result):
 
     def _command(self, folder: Path) -> tuple[str, list[str]]:
         args = []
-        for i, (side, name) in enumerate(zip(self._sides, self._names)):
-            path = folder / f"{i}.json"
-            path.write_text(side, encoding="utf-8")
-            args += [str(path), f"--name={name}"]
+        for i, (name, side) in enumerate(self._sides):
+            if isinstance(side, str):
+                args.append(side)
+                continue
+            # The program takes the name of a side from that of its file.
+            path = folder / str(i) / (_NO_NAME.sub("-", name) + ".json")
+            path.parent.mkdir()
+            path.write_text(json.dumps(side, ensure_ascii=False), encoding="utf-8")
+            args.append(str(path))
+        args += [f"--name={name}" for name in self._names or ()]
         return "compare", args + flags("compare", self._options, folder)
 
     def __repr__(self) -> str:
@@ -356,6 +373,46 @@ class Comparison(_Result):
 
     def _repr_html_(self) -> str:
         return _notebook.frame(self.page())
+
+
+class Divergence(_Result):
+    """A comparison of the outputs of layers. data is the JSON of opmeter compare --outputs.
+
+    The models run again for each report. There is no page of it.
+    """
+
+    def __init__(self, models: Sequence[Any], example_inputs: Any, options: dict[str, Any]) -> None:
+        super().__init__({})
+        self._models, self._example_inputs, self._options = models, example_inputs, options
+        with tempfile.TemporaryDirectory() as d:
+            self.data = parse(self._report({}, "--format=json", folder=Path(d)))
+
+    @property
+    def sides(self) -> list[dict[str, Any]]:
+        """What is compared: models and engines."""
+        return list(self.data.get("sides") or [])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Pairs of layers with the differences of their outputs."""
+        return list(self.data.get("rows") or [])
+
+    @property
+    def verdict(self) -> str:
+        """Whether the outputs are equal, or how they differ."""
+        return str(self.data["verdict"]["code"])
+
+    def _command(self, folder: Path) -> tuple[str, list[str]]:
+        args = []
+        for i, model in enumerate(self._models):
+            if isinstance(model, Profile):
+                raise TypeError("outputs=True runs models: give models, not profiles")
+            (folder / str(i)).mkdir()
+            args.append(model_path(model, folder / str(i), self._example_inputs if is_torch(model) else None))
+        return "compare", [*args, "--outputs", *flags("compare", self._options, folder)]
+
+    def __repr__(self) -> str:
+        return f"<Divergence of {', '.join(s['model'] for s in self.sides)}: {self.verdict}>"
 
 
 class Study(_Result):
@@ -403,23 +460,48 @@ def load(path: PathLike) -> Profile:
     return Profile(parse(run(["report", argument(path), "--format=json"]).text))
 
 
-def compare(*profiles: Union[Profile, PathLike], **options: Any) -> Comparison:
-    """Compare profiles, saved profiles or records of other tools with the first one.
+@overload
+def compare(*profiles: Union[Profile, PathLike], outputs: Literal[False] = False, **options: Any) -> Comparison: ...
+
+
+@overload
+def compare(*profiles: Any, outputs: Literal[True], example_inputs: Any = None, **options: Any) -> Divergence: ...
+
+
+def compare(
+    *profiles: Any, outputs: bool = False, example_inputs: Any = None, **options: Any
+) -> Union[Comparison, Divergence]:
+    """Compare profiles, saved profiles, records of other tools or studies with the first one.
 
     A model file is counted: it has no times. Keyword arguments are the flags of opmeter compare.
-    name=[...] names the sides.
+    name=[...] names the sides. outputs=True runs two models, or one in two engines, and compares
+    the outputs of their layers; models are those of profile().
     """
+    if outputs:
+        return Divergence(profiles, example_inputs, options)
+    if example_inputs is not None:
+        raise TypeError("example_inputs is for outputs=True: profiles have been measured already")
     if len(profiles) < 2:
         raise TypeError("compare() takes two or more profiles")
-    names = list(options.pop("name", None) or _names(profiles))
-    if len(names) != len(profiles):
-        raise TypeError(f"name has {len(names)} entries for {len(profiles)} profiles")
-    all_profiles = [p if isinstance(p, Profile) else load_any(p) for p in profiles]
-    sides = [json.dumps(p.data, ensure_ascii=False) for p in all_profiles]
-    result = Comparison({}, sides, names, options)
+    given: Optional[list[str]] = list(options.pop("name", None) or ()) or None
+    names, sides = _names(profiles), [_side(p) for p in profiles]
+    if not any(isinstance(side, str) for side in sides):  # a study holds several profiles
+        given = given or names
+        if len(given) != len(profiles):
+            raise TypeError(f"name has {len(given)} entries for {len(profiles)} profiles")
+    result = Comparison({}, list(zip(names, sides)), given, options)
     with tempfile.TemporaryDirectory() as d:
         result.data = parse(result._report({}, "--format=json", folder=Path(d)))
     return result
+
+
+def _side(profile: Union[Profile, PathLike]) -> Union[dict[str, Any], str]:
+    """Return what a side of a comparison holds: a profile's JSON, or the path of a study."""
+    if isinstance(profile, Profile):
+        return profile.data
+    if os.fsdecode(profile).lower().endswith(".study"):
+        return os.path.abspath(os.fsdecode(profile))
+    return load_any(profile).data
 
 
 def load_any(path: PathLike) -> Profile:

@@ -42,6 +42,15 @@ def onnx_model() -> bytes:
     return message((1, 8), (7, graph), (8, message((2, 17))))
 
 
+# A profile of ONNX Runtime of that model.
+RECORD = [
+    {"cat": "Session", "pid": 1, "tid": 1, "dur": 90, "ts": 1, "ph": "X", "name": "model_run", "args": {}},
+    {
+        "cat": "Node", "pid": 1, "tid": 1, "dur": 50, "ts": 5, "ph": "X", "name": "a_kernel_time",
+        "args": {"op_name": "Relu", "node_index": "0", "provider": "CPUExecutionProvider"},
+    },
+]  # fmt: skip
+
 # A script that says the number of the process that measures for it. Another process keeps what
 # that one writes to: otherwise its next line of progress would end it.
 KILLED = """
@@ -140,6 +149,13 @@ class Functions(ModelCase):
             self.assertTrue(net.training)
             with self.assertRaisesRegex(TypeError, "example_inputs"):
                 opmeter.summary(net)
+            record = self.folder / "torch.json"
+            record.write_text(json.dumps(RECORD), encoding="utf-8")
+            joined = opmeter.import_record(record, model=net, example_inputs=(5,))
+            self.assertEqual(joined.layers[0].data["outputs"][0]["shape"], [1, 8])
+            with self.assertRaisesRegex(TypeError, "model, which is missing"):
+                opmeter.import_record(record, example_inputs=(5,))
+            self.assertEqual(opmeter.compare(net, onnx_model(), outputs=True, example_inputs=(5,)).verdict, "equal")
 
     def test_profile(self) -> None:
         p = opmeter.profile(self.model, time=0.1, warmup=0.01, engine="opmeter")
@@ -189,15 +205,8 @@ class Functions(ModelCase):
         self.assertNotIn("<script>", _notebook.summary(p))
 
     def test_import_record(self) -> None:
-        events = [
-            {"cat": "Session", "pid": 1, "tid": 1, "dur": 90, "ts": 1, "ph": "X", "name": "model_run", "args": {}},
-            {
-                "cat": "Node", "pid": 1, "tid": 1, "dur": 50, "ts": 5, "ph": "X", "name": "a_kernel_time",
-                "args": {"op_name": "Relu", "node_index": "0", "provider": "CPUExecutionProvider"},
-            },
-        ]  # fmt: skip
         file = self.folder / "record.json"
-        file.write_text(json.dumps(events), encoding="utf-8")
+        file.write_text(json.dumps(RECORD), encoding="utf-8")
         p = opmeter.import_record(file)
         self.assertEqual([x.op for x in p.layers], ["Relu"])
         joined = opmeter.import_record(file, model=onnx_model())
@@ -231,6 +240,45 @@ class Functions(ModelCase):
         self.assertEqual(_functions._study(b""), "model.study")
         self.assertEqual(_functions._study("models/net.mltk.zip"), "net.study")
         self.assertRaises(TypeError, opmeter.compress, 3)
+
+    def test_compare_study(self) -> None:
+        """A study is compared with profiles, by the profiles that it holds."""
+        study = self.folder / "compared.study"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", opmeter.OpmeterWarning)
+            opmeter.compress(self.model, on="stm32h743", speedup=1.2, samples=4, method="magnitude", study=study)
+        e = opmeter.estimate(self.model, "stm32h743")
+        c = opmeter.compare(e, study, quantity="params")
+        names = [r["name"] for r in c.runs]
+        self.assertEqual(names[0], "net on stm32h743 (tflm-cmsis-nn)")
+        self.assertTrue(names[1:] and all(n.startswith("compared:") for n in names[1:]), names)
+        self.assertIn("compared:", c.text())
+        renamed = opmeter.compare(e, study, quantity="params", name=[str(i) for i in range(len(names))])
+        self.assertEqual([r["name"] for r in renamed.runs], [str(i) for i in range(len(names))])
+        with self.assertRaisesRegex(opmeter.UsageError, "--name"):
+            opmeter.compare(e, study, name=["one"])
+        with self.assertRaises(opmeter.InputError):
+            opmeter.compare(e, self.folder / "none.study")
+
+    def test_compare_outputs(self) -> None:
+        data = onnx_model()
+        file = self.folder / "relu.onnx"
+        file.write_bytes(data)
+        c = opmeter.compare(data, file, outputs=True, seed=3)
+        self.assertEqual((c.verdict, len(c.rows), len(c.sides)), ("equal", 1, 2))
+        self.assertEqual(c.data["seed"], 3)
+        self.assertIn("Relu", c.text())
+        c.save(self.folder / "outputs.md")
+        self.assertTrue((self.folder / "outputs.md").exists())
+        with self.assertRaisesRegex(opmeter.UsageError, "comparisons of outputs"):
+            c.page()
+        self.assertIn("equal", repr(c))
+        with self.assertRaisesRegex(TypeError, "not profiles"):
+            opmeter.compare(opmeter.summary(data), file, outputs=True)
+        with self.assertRaisesRegex(TypeError, "for outputs=True"):
+            opmeter.compare(file, file, example_inputs=1)
+        with self.assertRaises(opmeter.UsageError):
+            opmeter.compare(file, outputs=True)
 
     def test_hyphen(self) -> None:
         """A path is a path, also one that looks like a flag."""
