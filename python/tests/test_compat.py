@@ -102,6 +102,30 @@ class SensiML(unittest.TestCase):
         self.assertEqual(p.feature_average_time, [{"Mean": 0, "Sum": 0}])
         self.assertEqual(p.classifier_average_time, [{"PME": 0}])
 
+    def test_samples(self) -> None:
+        """Figures as the device sent them; lines that the original ignores leave what came before."""
+        lines = [
+            b"text\n",
+            b'{"ModelNumber":0,"Classification":3}\n',
+            LINE,
+            b'{"ModelNumber":7,"Type":"Cycles"}\n',
+            b'{"ModelNumber":0,"Type":"Cycles","FeatureCycles":[5],"ClassifierCycles":6}\n',
+            b'{"ModelNumber":0,"Type":"Times","FeatureTimes":[0.5,0.25],"ClassifierTime":0.125}\n',
+            LINE,
+        ]
+        with Player(b"".join(lines)) as device:
+            p = ProfileParser(self.pack(), device.port, 4)
+            self.assertEqual(p.feature_cycles, [{"Mean": [], "Sum": []}])
+            with redirect_stdout(io.StringIO()):
+                p.run()
+        self.assertEqual(p.combined_metrics["RunCount"], 4)
+        self.assertEqual(p.feature_cycles, [{"Mean": [1000, 5, 1000], "Sum": [2000, 2000]}])
+        self.assertEqual(p.classifier_cycles, [{"PME": [8000, 8000, 6, 8000, 8000]}])
+        self.assertEqual(p.feature_times, [{"Mean": [0.5], "Sum": [0.25]}])
+        self.assertEqual(p.classifier_times, [{"PME": [0.125, 0.125]}])
+        for key, samples in (("Mean", p.feature_cycles[0]["Mean"]), ("Sum", p.feature_cycles[0]["Sum"])):
+            self.assertEqual(p.feature_average_cycles[0][key], round(sum(samples) / len(samples)))
+
     def test_wrong(self) -> None:
         self.assertRaises(FileNotFoundError, ProfileParser, "none.json", "COM3")
         with self.assertRaises(opmeter.OpmeterError):
@@ -149,6 +173,35 @@ class MLTK(ModelCase):
         r.generate_report(str(self.folder / "report"), format_units=True)
         names = sorted(p.name for p in (self.folder / "report").iterdir())
         self.assertEqual(names, ["profiling_report-mvp-simulated.json", "profiling_report-mvp-simulated.txt"])
+
+    def test_null(self) -> None:
+        """exclude_null=False adds what no layer has, in the original's order."""
+        whole = profile_model(str(self.model), accelerator="mvp", return_estimates=True)
+        bare = profile_model(str(self.model))
+        for units in (False, True):
+            data = bare.to_dict(units, exclude_null=False)
+            reference = whole.to_dict(units)
+            self.assertEqual(list(data["summary"]), list(reference["summary"]))
+            self.assertEqual(data["summary_labels"], reference["summary_labels"])
+            keys = [*reference["layers"][0], "supported", "error_msg"]
+            for layer in data["layers"]:
+                self.assertEqual(list(layer), keys)
+            self.assertEqual(list(data["layer_labels"]), keys)
+            self.assertEqual(data["summary"]["energy"], "0" if units else 0)
+            self.assertEqual(data["summary"]["cpu_clock_rate"], reference["summary"]["cpu_clock_rate"])
+            self.assertEqual(data["layers"][0]["error_msg"], "" if units else None)
+            for r in (whole, bare):  # what is there stays
+                excluded = r.to_dict(units)["summary"]
+                self.assertEqual({k: r.to_dict(units, False)["summary"][k] for k in excluded}, excluded)
+        self.assertNotIn("energy", bare.get_summary())
+        self.assertEqual(bare.get_summary(include_labels=True, exclude_null=False)["energy"], ("Energy (J)", 0))
+        self.assertIn("\nEnergy (J): 0\n", bare.to_string(exclude_null=False))
+        self.assertEqual(json.loads(bare.to_json(exclude_null=False))["summary"]["time"], 0)
+        self.assertIn(",energy,", bare.to_csv(exclude_null=False)[1])
+        # Both ways to write a table agree.
+        text = whole.to_string(exclude_null=False)
+        self.assertEqual(text.splitlines()[:5], str(whole).splitlines()[:5])
+        self.assertEqual(len(text.splitlines()), len(str(whole).splitlines()))
 
     def test_choices(self) -> None:
         plain = profile_model(str(self.model))

@@ -118,7 +118,7 @@ class ProfilingModelResults:
         self.platform = platform
         self.is_simulated = simulated
         self._estimates = estimates
-        full = self.to_dict(full_summary=True)
+        full = self._read(units=False, full=True)
         self._summary: dict[str, Any] = full["summary"]
         self.layers = [ProfilingLayerResult(x) for x in full["layers"]]
 
@@ -226,41 +226,64 @@ class ProfilingModelResults:
                 args.append(flag)
         return run(args).text
 
-    def to_string(self, format_units: bool = True, full_summary: bool = False) -> str:
-        """Return the report as text."""
+    def _read(self, units: bool, full: bool) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as d:
-            text = self._render(Path(d), "--format=mltk", units=format_units, full=full_summary)
-        return text.rstrip("\n")
-
-    def to_dict(self, format_units: bool = False, full_summary: bool = False) -> dict[str, Any]:
-        """Return summary, layers and their labels."""
-        with tempfile.TemporaryDirectory() as d:
-            if not format_units:
-                text = self._render(Path(d), "--format=mltk-json", units=False, full=full_summary)
+            if not units:
+                text = self._render(Path(d), "--format=mltk-json", units=False, full=full)
             else:
-                self._render(Path(d), f"--output={d}{os.sep}", units=True, full=full_summary)
+                self._render(Path(d), f"--output={d}{os.sep}", units=True, full=full)
                 text = next(Path(d).glob("profiling_report-*.json")).read_text(encoding="utf-8")
         result: dict[str, Any] = json.loads(text)
         return result
 
-    def get_summary(self, format_units: bool = False, full_summary: bool = False) -> dict[str, Any]:
-        """Return the summary."""
-        summary: dict[str, Any] = self.to_dict(format_units, full_summary)["summary"]
+    def to_string(self, format_units: bool = True, exclude_null: bool = True, full_summary: bool = False) -> str:
+        """Return the report as text."""
+        if not exclude_null:
+            return _text(self.to_dict(format_units, False, full_summary))
+        with tempfile.TemporaryDirectory() as d:
+            text = self._render(Path(d), "--format=mltk", units=format_units, full=full_summary)
+        return text.rstrip("\n")
+
+    def to_dict(
+        self, format_units: bool = False, exclude_null: bool = True, full_summary: bool = False
+    ) -> dict[str, Any]:
+        """Return summary, layers and their labels.
+
+        exclude_null=False adds figures that no layer has, as 0, which the original leaves out by default.
+        """
+        data = self._read(format_units, full_summary)
+        return data if exclude_null else _with_null(data, format_units, self.cpu_clock_rate)
+
+    def get_summary(
+        self,
+        include_labels: bool = False,
+        format_units: bool = False,
+        exclude_null: bool = True,
+        full_summary: bool = False,
+    ) -> dict[str, Any]:
+        """Return the summary; with include_labels, pairs of label and figure."""
+        data = self.to_dict(format_units, exclude_null, full_summary)
+        summary: dict[str, Any] = data["summary"]
+        if include_labels:
+            return {k: (data["summary_labels"][k], v) for k, v in summary.items()}
         return summary
 
-    def to_json(self, indent: int = 2, format_units: bool = False, full_summary: bool = False) -> str:
+    def to_json(
+        self, indent: int = 2, format_units: bool = False, exclude_null: bool = True, full_summary: bool = False
+    ) -> str:
         """Return to_dict() as JSON."""
-        return json.dumps(self.to_dict(format_units, full_summary), indent=indent)
+        return json.dumps(self.to_dict(format_units, exclude_null, full_summary), indent=indent)
 
     def to_csv(
         self,
         format_units: bool = False,
+        exclude_null: bool = True,
         full_summary: bool = False,
         include_header: bool = True,
         dialect: Union[str, csv.Dialect] = "excel",
     ) -> tuple[str, str]:
         """Return summary and layers as CSV."""
-        data = self.to_dict(format_units, full_summary)
+        data = self.to_dict(format_units, exclude_null, full_summary)
         texts = []
         for labels, rows in (("summary_labels", [data["summary"]]), ("layer_labels", data["layers"])):
             b = io.StringIO()
@@ -279,6 +302,101 @@ class ProfilingModelResults:
 
     def __str__(self) -> str:
         return self.to_string()
+
+
+# The labels of all figures in the original's order. None stands for those of the accelerator.
+_SUMMARY: dict[Optional[str], str] = {
+    "name": "Name",
+    "accelerator": "Accelerator",
+    "input_shape": "Input Shape",
+    "input_dtype": "Input Data Type",
+    "output_shape": "Output Shape",
+    "output_dtype": "Output Data Type",
+    "tflite_size": "Flash, Model File Size (bytes)",
+    "runtime_memory_size": "RAM, Runtime Memory Size (bytes)",
+    "ops": "Operation Count",
+    "macs": "Multiply-Accumulate Count",
+    "n_layers": "Layer Count",
+    "n_unsupported_layers": "Unsupported Layer Count",
+    "accelerator_cycles": "Accelerator Cycle Count",
+    "cpu_cycles": "CPU Cycle Count",
+    "cpu_utilization": "CPU Utilization (%)",
+    "cpu_clock_rate": "Clock Rate (hz)",
+    "time": "Time (s)",
+    "energy": "Energy (J)",
+    "j_per_op": "J/Op",
+    "j_per_mac": "J/MAC",
+    "op_per_s": "Ops/s",
+    "mac_per_s": "MACs/s",
+    "inf_per_sec": "Inference/s",
+    None: "",
+}
+_LAYER: dict[Optional[str], str] = {
+    "index": "Index",
+    "opcode": "OpCode",
+    "ops": "# Ops",
+    "macs": "# MACs",
+    "accelerator_cycles": "Acc Cycles",
+    None: "",
+    "cpu_cycles": "CPU Cycles",
+    "energy": "Energy (J)",
+    "time": "Time (s)",
+    "input_shape": "Input Shape",
+    "output_shape": "Output Shape",
+    "options": "Options",
+    "supported": "Supported?",
+    "error_msg": "Error Msg",
+}
+
+
+def _with_null(data: dict[str, Any], units: bool, clock: int) -> dict[str, Any]:
+    """Return a report with the figures that it leaves out."""
+    zero = {"cpu_utilization": "0.0", "inf_per_sec": "0.0"} if units else {}
+    empty: dict[str, Any] = {"supported": True, "error_msg": "" if units else None, **zero}
+    empty["cpu_clock_rate"] = _prefixed(clock) if units else clock
+
+    def filled(row: dict[str, Any], labels: dict[Optional[str], str]) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for key in labels:
+            if key is None:
+                out.update((k, v) for k, v in row.items() if k not in labels)
+            else:
+                out[key] = row.get(key, empty.get(key, "0" if units else 0))
+        return out
+
+    def labelled(row: dict[str, Any], labels: dict[Optional[str], str], before: dict[str, str]) -> dict[str, str]:
+        return {k: before.get(k, labels.get(k, "")) for k in row}
+
+    summary = filled(data["summary"], _SUMMARY)
+    layers = [filled(x, _LAYER) for x in data["layers"]]
+    return {
+        **data,
+        "summary": summary,
+        "summary_labels": labelled(summary, _SUMMARY, data["summary_labels"]),
+        "layers": layers,
+        "layer_labels": labelled(layers[0] if layers else {}, _LAYER, data["layer_labels"]),
+    }
+
+
+def _prefixed(value: float) -> str:
+    for scale, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.1f}{prefix}"
+    return f"{value:.1f}" if value else "0"
+
+
+def _text(data: dict[str, Any]) -> str:
+    """Return a report as text: the summary, and a table of the layers."""
+    summary = dict(data["summary"])
+    if summary["accelerator"] != "None":
+        summary["accelerator"] = summary["accelerator"].upper()
+    lines = ["Profiling Summary"]
+    lines += [f"{data['summary_labels'][k]}: {v}" for k, v in summary.items()]
+    rows = [list(data["layer_labels"].values()), *([str(v) for v in x.values()] for x in data["layers"])]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    rule = "+" + "".join("-" * (n + 2) + "+" for n in widths)
+    table = ["|" + "".join(f" {v:{n}} |" for v, n in zip(row, widths)) for row in rows]
+    return "\n".join([*lines, "", "Model Layers", rule, table[0], rule, *table[1:], rule])
 
 
 def profile_model(

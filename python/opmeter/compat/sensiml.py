@@ -35,7 +35,7 @@ class ProfileParser:
         debug: bool = False,
     ) -> None:
         with open(json_path, encoding="utf-8") as f:
-            json.load(f)  # a wrong file fails here, as in the original
+            pack = json.load(f)  # a wrong file fails here, as in the original
         self.baud = baud
         self._json_path, self._port = os.fspath(json_path), port
         self._max_msgs, self._debug = num_msgs, debug
@@ -43,6 +43,7 @@ class ProfileParser:
         self._running = False
         self._metrics: dict[str, Any] = {}
         self._json, self._yaml = "{}", "{}\n"
+        self._samples = _Samples(pack)
 
     def run(self) -> None:
         """Read num_msgs lines. Without lines for ten seconds it fails and keeps what came."""
@@ -57,8 +58,9 @@ class ProfileParser:
         failed: Optional[BaseException] = None
         with tempfile.TemporaryDirectory() as d:
             files = Path(d, "metrics.json"), Path(d, "metrics.yaml")
+            record = Path(d, "received")
             try:
-                output = run([*args, *(f"--output={f}" for f in files)], stop=self._stop)
+                output = run([*args, f"--record={record}", *(f"--output={f}" for f in files)], stop=self._stop)
                 for line in output.messages if self._debug else ():
                     print(line)
             except (Interrupted, OpmeterError) as e:
@@ -68,6 +70,8 @@ class ProfileParser:
             if all(f.exists() for f in files):
                 self._json, self._yaml = (f.read_text(encoding="utf-8") for f in files)
                 self._metrics.update(json.loads(self._json))
+            if record.exists():
+                self._samples.read(record.read_bytes(), self._max_msgs)
         if failed is not None:
             raise failed
         print("Reader closed")
@@ -106,6 +110,26 @@ class ProfileParser:
         """Average cycles of the classifier, for each model."""
         return self._list("ClassifierAverageCycles")
 
+    @property
+    def feature_times(self) -> list[dict[str, list[Any]]]:
+        """Times of each generator as the device sent them, for each model."""
+        return self._samples.models["FeatureTimes"]
+
+    @property
+    def feature_cycles(self) -> list[dict[str, list[Any]]]:
+        """Cycles of each generator as the device sent them, for each model."""
+        return self._samples.models["FeatureCycles"]
+
+    @property
+    def classifier_times(self) -> list[dict[str, list[Any]]]:
+        """Times of the classifier, once for each generator of an inference, for each model."""
+        return self._samples.models["ClassifierTime"]
+
+    @property
+    def classifier_cycles(self) -> list[dict[str, list[Any]]]:
+        """Cycles of the classifier, once for each generator of an inference, for each model."""
+        return self._samples.models["ClassifierCycles"]
+
     def _list(self, key: str) -> list[dict[str, Any]]:
         return list(self._metrics.get(key, []))
 
@@ -116,3 +140,50 @@ class ProfileParser:
     def to_yaml(self) -> str:
         """Return combined_metrics as YAML, keys in order."""
         return self._yaml
+
+
+# The keys of the figures by the type of a message.
+_KINDS = {"Cycles": ("FeatureCycles", "ClassifierCycles"), "Times": ("FeatureTimes", "ClassifierTime")}
+
+
+class _Samples:
+    """The figures of the messages that the original accepts, by key and model."""
+
+    def __init__(self, pack: Any) -> None:
+        self.models: dict[str, list[dict[str, list[Any]]]] = {k: [] for keys in _KINDS.values() for k in keys}
+        try:
+            for index in pack["ModelIndexes"]:
+                model = pack["ModelDescriptions"][int(index)]
+                for features, classifier in _KINDS.values():
+                    self.models[features].append({name: [] for name in model["FeatureFunctions"]})
+                    self.models[classifier].append({model["ModelType"]: []})
+        except (LookupError, TypeError, ValueError):
+            self.models = {k: [] for k in self.models}  # run() says what is wrong with the file
+
+    def read(self, stream: bytes, messages: int) -> None:
+        """Add the figures of so many messages; lines that are none do not count."""
+        for line in stream.split(b"\n"):
+            if messages <= 0:
+                return
+            try:
+                self._add(json.loads(line))
+            except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+                continue
+            messages -= 1
+
+    def _add(self, message: Any) -> None:
+        number, keys = message.get("ModelNumber", 0), _KINDS.get(message.get("Type"))
+        models = {k: self.models[k][number] for k in keys or self.models}
+        if keys is None:
+            return
+        features, classifier = (models[k] for k in keys)
+        # What comes before a missing figure stays, as in the original.
+        for i, values in enumerate(features.values()):
+            values.append(message[keys[0]][i])
+            sum(values)  # fails for what is no number
+            for sums in classifier.values():
+                sums.append(message[keys[1]])
+        for sums in classifier.values():
+            if not sums:
+                raise ValueError("a pack without features gives no average")
+            sum(sums)
