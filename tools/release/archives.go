@@ -48,7 +48,11 @@ func archives(r *release) (out []entry, err error) {
 		if strings.HasPrefix(system, "windows/") {
 			pack, ending = zipped, ".zip"
 		}
-		data, err := pack(name, append(slices.Clone(files), r.documents...), r.when)
+		all := append(slices.Clone(files), r.documents...)
+		if strings.HasPrefix(system, "linux/") { // no other program runs in a container
+			all = append(all, entry{name: "Containerfile", data: []byte(containerFile)})
+		}
+		data, err := pack(name, all, r.when)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +86,7 @@ func documents(root, version string) ([]entry, error) {
 		}
 		out = append(out, entry{name: "completions/opmeter." + shell, data: b.Bytes()})
 	}
-	return append(out, entry{name: "Containerfile", data: []byte(containerFile)}), nil
+	return out, nil
 }
 
 // tarball packs files below a folder, all of them as old as the commit.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -67,7 +68,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// Every archive has the manual, completions for each shell and the container file.
+// Every archive has the manual and completions for each shell.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	files, err := documents("../..", "1.2.3")
@@ -78,7 +79,7 @@ func TestDocuments(t *testing.T) {
 	for _, f := range files {
 		have[f.name] = len(f.data) > 0
 	}
-	for _, want := range []string{"LICENSE", "README.md", "Containerfile", "man/man1/opmeter.1", "man/man1/opmeter-profile.1", "man/man1/opmeter-formats.1", "completions/opmeter.bash", "completions/opmeter.fish", "completions/opmeter.zsh", "completions/opmeter.powershell"} {
+	for _, want := range []string{"LICENSE", "README.md", "man/man1/opmeter.1", "man/man1/opmeter-profile.1", "man/man1/opmeter-formats.1", "completions/opmeter.bash", "completions/opmeter.fish", "completions/opmeter.zsh", "completions/opmeter.powershell"} {
 		if !have[want] {
 			t.Errorf("%s is missing or empty", want)
 		}
@@ -103,9 +104,45 @@ func TestProgramsAreBuiltOnce(t *testing.T) {
 	if want := []string{"opmeter-1.2.3-windows-amd64.zip", "opmeter-1.2.3-linux-arm64.tar.gz"}; !slices.Equal(names, want) {
 		t.Errorf("archives %q, want %q", names, want)
 	}
+	for _, f := range files {
+		if has, want := bytes.Contains(unpacked(t, f), []byte("FROM scratch")), strings.Contains(f.name, "linux"); has != want {
+			t.Errorf("%s: container file %v, want %v", f.name, has, want)
+		}
+	}
 	if got, want := string(checksums([]entry{{name: "b"}, {name: "a", data: []byte("x")}})), "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881  a\ne3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b\n"; got != want {
 		t.Errorf("checksums\n%s, want\n%s", got, want)
 	}
+}
+
+// unpacked is the content of all files of an archive.
+func unpacked(t *testing.T, f entry) (all []byte) {
+	t.Helper()
+	if strings.HasSuffix(f.name, ".zip") {
+		a, err := zip.NewReader(bytes.NewReader(f.data), int64(len(f.data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range a.File {
+			r, err := m.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, b...)
+		}
+		return all
+	}
+	z, err := gzip.NewReader(bytes.NewReader(f.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err = io.ReadAll(z); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // A change of the working tree during the build is seen: in a file, a new file, another commit.

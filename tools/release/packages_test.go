@@ -175,6 +175,7 @@ func TestManifests(t *testing.T) {
 	if ends := strings.Count(text, "end\n"); ends != open {
 		t.Errorf("formula: %d blocks, %d ends", open, ends)
 	}
+	parse(t, ruby[0].data)
 	files, err := scoop(r)
 	if err != nil {
 		t.Fatal(err)
@@ -199,6 +200,19 @@ func TestManifests(t *testing.T) {
 		if files, err := pack(r); err != nil || files != nil {
 			t.Errorf("%s of no archives: %v, %v", name, files, err)
 		}
+	}
+}
+
+// parse has Ruby parse a formula, if it is installed.
+func parse(t *testing.T, formula []byte) {
+	t.Helper()
+	if _, err := exec.LookPath("ruby"); err != nil {
+		return
+	}
+	c := exec.Command("ruby", "-c")
+	c.Stdin = bytes.NewReader(formula)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("formula: %v: %s", err, out)
 	}
 }
 
