@@ -17,7 +17,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/submodel"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	runtime "github.com/opmeter/opmeter/internal/runtime/engine"
-	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/divergence"
@@ -92,7 +91,7 @@ func CompareOutputs(ctx context.Context, a, b *Model, o OutputsOptions) (*diverg
 		f.MaxBytes = limit
 		err = m.in.Reading(func() (err error) {
 			if k == first {
-				ins[k], _, err = inputs.Inputs(m.in.Graph, f)
+				ins[k], _, err = host.Inputs(m.in.Graph, f)
 			} else {
 				ins[k], err = layerdiff.Feed(ins[first], models[first].in.Graph, m.in.Graph)
 			}

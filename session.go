@@ -180,7 +180,7 @@ func newSession(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 		return recorded(m, f, o)
 	}
 	var ins []*tensor.Tensor
-	err := m.in.Reading(func() (err error) { ins, _, err = inputs.Inputs(m.in.Graph, f); return err })
+	err := m.in.Reading(func() (err error) { ins, _, err = host.Inputs(m.in.Graph, f); return err })
 	if err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}

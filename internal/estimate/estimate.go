@@ -73,8 +73,7 @@ type Model struct {
 	hint  func() *inputs.Hint // sizes for open dimensions
 }
 
-// most limits the memory of a model's values while it is planned; a model that needs more fits no
-// microcontroller.
+// most limits the memory of values that are computed while a model is planned.
 const most = 2 << 30
 
 // Prepare plans and describes a model for the shapes given by the options. The model itself is
@@ -98,7 +97,7 @@ func Prepare(m *graph.Model, o inputs.Options, identity func() (*describe.Identi
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: most})
+	p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: most, Static: true})
 	if err != nil {
 		return nil, err
 	}

@@ -165,18 +165,20 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if r.o.LoadS > 0 {
 		r.phases.LoadS = &r.o.LoadS
 	}
-	choose := inputs.Inputs
-	if r.o.Static {
-		choose = inputs.Shapes // elements of a large batch take minutes to generate
-	}
 	var err error
-	if r.ins, r.src, err = choose(r.m, r.o.Feed); err != nil {
+	if r.o.Static {
+		// Elements of a large batch take minutes to generate.
+		r.ins, r.src, err = inputs.Shapes(r.m, r.o.Feed)
+	} else {
+		r.ins, r.src, err = Inputs(r.m, r.o.Feed)
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := Carries(r.m.Main(), r.o.Carry); err != nil {
 		return err
 	}
-	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.Feed.MaxBytes, Exact: r.o.Exact})
+	p, err := plan.Make(r.m, r.ins, plan.Options{Registry: operators.Registry(), MaxBytes: r.o.Feed.MaxBytes, Exact: r.o.Exact, Static: r.o.Static})
 	if err != nil {
 		return err
 	}
@@ -200,6 +202,39 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 		return err
 	}
 	return r.to.Send(profile.Event{Described: r.p})
+}
+
+// slowInputs is the size of inputs from which on they take longer to generate than a plan takes to
+// make, in bytes.
+const slowInputs = 64 << 20
+
+// Inputs is [inputs.Inputs] for a model that is to run. Before it generates large inputs, it fails
+// with an [op.LimitError] if the model needs more memory than the limit.
+func Inputs(m *graph.Model, feed inputs.Options) ([]*tensor.Tensor, []inputs.Source, error) {
+	if feed.MaxBytes > 0 {
+		shapes, _, err := inputs.Shapes(m, feed)
+		if err != nil {
+			return nil, nil, err
+		}
+		need := 0
+		for _, x := range shapes {
+			n, _ := tensor.CheckShape(x.Type, x.Shape) // Shapes has checked it
+			need += max(0, x.Type.Bytes(n))
+		}
+		if need >= slowInputs && need <= feed.MaxBytes {
+			s, err := engine.New(m, shapes, engine.Options{Registry: operators.Registry(), MaxBytes: feed.MaxBytes, Static: true})
+			if err != nil {
+				return nil, nil, err
+			}
+			arena, _ := s.Memory()
+			need += s.Held() + arena
+			s.Close()
+			if need > feed.MaxBytes {
+				return nil, nil, fmt.Errorf("the model %w", &op.LimitError{Want: need, Limit: feed.MaxBytes})
+			}
+		}
+	}
+	return inputs.Inputs(m, feed)
 }
 
 // settings records the options.

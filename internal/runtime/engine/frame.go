@@ -105,7 +105,7 @@ const foldBytes = 256 << 20
 func (s *Session) planning() plan.Options {
 	return plan.Options{
 		Registry: s.opts.Registry, MaxBytes: s.freeBytes(), HeldBytes: s.held, FoldBytes: foldBytes,
-		Exact: s.opts.Exact, KeepAll: s.opts.KeepAll, Disabled: s.disabled,
+		Exact: s.opts.Exact, KeepAll: s.opts.KeepAll, Disabled: s.disabled, Static: s.opts.Static,
 	}
 }
 

@@ -45,8 +45,10 @@ func (f *frame) placeValues() error {
 				continue
 			}
 			if f.writesResult(id) {
-				if err := f.p.Reserve(2 * t.Bytes()); err != nil {
-					return err
+				if !f.s.opts.Static {
+					if err := f.p.Reserve(2 * t.Bytes()); err != nil {
+						return err
+					}
 				}
 				continue
 			}
@@ -74,11 +76,11 @@ func (f *frame) placeValues() error {
 			offsets, total = apart, least
 		}
 	}
-	if err := f.p.Reserve(total); err != nil {
-		return tooLarge(err)
-	}
 	var arena []byte
 	if !f.s.opts.Static {
+		if err := f.p.Reserve(total); err != nil {
+			return tooLarge(err)
+		}
 		arena = tensor.New(tensor.Uint8, total+alignment).Data
 	}
 	for j, id := range ids {

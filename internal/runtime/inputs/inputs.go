@@ -37,7 +37,7 @@ type Options struct {
 	Overrides synth.Overrides
 	// Iterations sets how often loops run by the name of their layer, where nothing is run.
 	Iterations map[string]int64
-	// MaxBytes bounds the memory of all inputs, 0 for no limit.
+	// MaxBytes bounds the memory of all inputs together where they have elements, 0 for no limit.
 	MaxBytes int
 }
 
@@ -65,6 +65,9 @@ func Inputs(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	}
 	ins, src, err := Shapes(m, o)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := affordAll(g, ins, o.MaxBytes); err != nil {
 		return nil, nil, err
 	}
 	for k, id := range g.Inputs {
@@ -113,13 +116,12 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	left := o.MaxBytes
 	for k, id := range g.Inputs {
 		v := g.Values[id]
 		if ins[k] == nil {
 			shape, assumed, err := d.shape(v, o)
 			if err == nil {
-				err = afford(v.Type, shape, left, max(0, o.MaxBytes-left))
+				err = afford(v.Type, shape, 0, 0)
 			}
 			if err != nil {
 				return nil, nil, wrapInputError(v, err)
@@ -127,17 +129,31 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 			ins[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem}
 			src[k] = Source{Kind: "random", Assumed: assumed}
 		}
-		if o.MaxBytes > 0 {
-			// Never 0, which would remove the limit for the inputs that follow.
-			n, _ := tensor.CheckShape(ins[k].Type, ins[k].Shape)
-			left = max(1, left-max(ins[k].Type.Bytes(n), ins[k].Held()))
-		}
 		ins[k].Quant = v.Quant
 	}
 	if err := makeValid(m, ins, src, o); err != nil {
 		return nil, nil, err
 	}
 	return ins, src, nil
+}
+
+// affordAll rejects inputs that need more memory together than the limit.
+func affordAll(g *graph.Graph, ins []*tensor.Tensor, limit int) error {
+	if limit <= 0 {
+		return nil
+	}
+	left := limit
+	for k, x := range ins {
+		if !x.Known() {
+			if err := afford(x.Type, x.Shape, left, limit-left); err != nil {
+				return wrapInputError(g.Values[g.Inputs[k]], err)
+			}
+		}
+		// Never 0, which would remove the limit for the inputs that follow.
+		n, _ := tensor.CheckShape(x.Type, x.Shape)
+		left = max(1, left-max(x.Type.Bytes(n), x.Held()))
+	}
+	return nil
 }
 
 // wrapInputError adds the name of the input to an error that does not have it yet.

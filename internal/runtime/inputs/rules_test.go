@@ -164,7 +164,7 @@ func TestElements(t *testing.T) {
 			{&inputuse.Use{Values: []int{5}}, nil},
 			{&inputuse.Use{}, nil},
 		} {
-			got, err := elements(x, c.u)
+			got, err := elements(x, c.u, 0)
 			if err != nil || (got == nil) != (c.want == nil) {
 				t.Errorf("%v of %+v: %v, %v", typ, c.u, got, err)
 				continue
@@ -176,7 +176,7 @@ func TestElements(t *testing.T) {
 			}
 		}
 	}
-	if _, err := elements(&tensor.Tensor{Type: tensor.Int32, Shape: []int{-1}}, &inputuse.Use{}); err == nil {
+	if _, err := elements(&tensor.Tensor{Type: tensor.Int32, Shape: []int{-1}}, &inputuse.Use{}, 0); err == nil {
 		t.Error("a shape that is open")
 	}
 	for typ, want := range map[tensor.Type]bool{tensor.Int32: true, tensor.Int64: true, tensor.Uint32: true, tensor.Uint64: true, tensor.Int8: false, tensor.Uint8: false, tensor.Int16: false, tensor.Float32: false, tensor.Bool: false} {
@@ -235,12 +235,16 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestLimitOfInputs checks the memory limit of all inputs together, to the byte.
+// TestLimitOfInputs checks the memory limit of all inputs together, to the byte. Shapes alone need
+// no memory.
 func TestLimitOfInputs(t *testing.T) {
 	t.Parallel()
 	m := open([]string{"5"}, []string{"5"})
 	for limit, fails := range map[int]bool{0: false, 40: false, 39: true, 20: true, 19: true} {
-		if _, _, err := Shapes(m, Options{MaxBytes: limit}); (err != nil) != fails || fails && !strings.Contains(err.Error(), "memory") {
+		if _, _, err := Shapes(m, Options{MaxBytes: limit}); err != nil {
+			t.Errorf("shapes within %d: %v", limit, err)
+		}
+		if _, _, err := Inputs(m, Options{MaxBytes: limit}); (err != nil) != fails || fails && !strings.Contains(err.Error(), "memory") {
 			t.Errorf("40 bytes within %d: %v", limit, err)
 		}
 	}

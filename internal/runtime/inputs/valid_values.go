@@ -30,7 +30,7 @@ func makeValid(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) er
 	}
 	for round := 0; some && round < maxRounds; round++ {
 		some = false
-		p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: o.MaxBytes})
+		p, err := plan.Make(m, ins, plan.Options{Registry: operators.Registry(), MaxBytes: o.MaxBytes, Static: true})
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func makeValid(m *graph.Model, ins []*tensor.Tensor, src []Source, o Options) er
 				}
 				continue
 			}
-			x, err := elements(ins[k], u)
+			x, err := elements(ins[k], u, o.MaxBytes)
 			if err != nil {
 				return err
 			}
@@ -81,8 +81,11 @@ var sizeKinds = map[inputuse.Kind]bool{inputuse.Shape: true, inputuse.Bounds: tr
 
 // elements makes a tensor like x with the elements that a use requires, nil if their number
 // differs.
-func elements(x *tensor.Tensor, u *inputuse.Use) (*tensor.Tensor, error) {
+func elements(x *tensor.Tensor, u *inputuse.Use, limit int) (*tensor.Tensor, error) {
 	n, err := tensor.CheckShape(x.Type, x.Shape)
+	if err == nil {
+		err = afford(x.Type, x.Shape, limit, 0)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ type Options struct {
 	// MaxBytes bounds each value, and all folded values of a graph together, in bytes; 0 means no
 	// limit.
 	MaxBytes int
+	// Static is for plans of models that never run: values that nothing computes while planning take
+	// no memory, and MaxBytes does not bound them.
+	Static bool
 	// HeldBytes is what a limit of the model has lost to others: MaxBytes is the rest. It is only
 	// for messages.
 	HeldBytes int
@@ -333,7 +336,7 @@ func (g *Graph) inferTask(i int) {
 	if !t.Dynamic {
 		err := g.infer(t)
 		if err == nil && !t.Dynamic {
-			err = Check(c)
+			err = g.check(c)
 		}
 		if err == nil && !t.Dynamic {
 			err = g.validateOutputs(i)
@@ -401,6 +404,16 @@ func (g *Graph) infer(t *Task) error {
 		t.Dynamic, err = true, nil
 	}
 	return err
+}
+
+// check is [Check], without memory for a model that never runs.
+func (g *Graph) check(c *op.Call) error {
+	if !g.opts.Static {
+		return Check(c)
+	}
+	free := *c
+	free.Limit = 0
+	return Check(&free)
 }
 
 // Check verifies that outputs have types and that their shapes fit into memory.
