@@ -309,6 +309,8 @@ class Profile(_Result):
 
     def compare(self, *others: Profile, **options: Any) -> Comparison:
         """Compare with other profiles."""
+        if options.pop("outputs", False):
+            raise TypeError("outputs=True runs models: give models to opmeter.compare(), not profiles")
         return compare(self, *others, outputs=False, **options)
 
     def _command(self, folder: Path) -> tuple[str, list[str]]:
@@ -406,7 +408,7 @@ class Divergence(_Result):
         args = []
         for i, model in enumerate(self._models):
             if isinstance(model, Profile):
-                raise TypeError("outputs=True runs models: give models, not profiles")
+                raise TypeError("outputs=True runs models: give models to opmeter.compare(), not profiles")
             (folder / str(i)).mkdir()
             args.append(model_path(model, folder / str(i), self._example_inputs if is_torch(model) else None))
         return "compare", [*args, "--outputs", *flags("compare", self._options, folder)]

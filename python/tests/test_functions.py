@@ -264,6 +264,7 @@ class Functions(ModelCase):
         data = onnx_model()
         file = self.folder / "relu.onnx"
         file.write_bytes(data)
+        p = opmeter.summary(data)
         c = opmeter.compare(data, file, outputs=True, seed=3)
         self.assertEqual((c.verdict, len(c.rows), len(c.sides)), ("equal", 1, 2))
         self.assertEqual(c.data["seed"], 3)
@@ -273,8 +274,12 @@ class Functions(ModelCase):
         with self.assertRaisesRegex(opmeter.UsageError, "comparisons of outputs"):
             c.page()
         self.assertIn("equal", repr(c))
-        with self.assertRaisesRegex(TypeError, "not profiles"):
-            opmeter.compare(opmeter.summary(data), file, outputs=True)
+        for wrong in (
+            lambda: opmeter.compare(opmeter.summary(data), file, outputs=True),
+            lambda: p.compare(p, outputs=True),
+        ):
+            with self.assertRaisesRegex(TypeError, "not profiles"):
+                wrong()
         with self.assertRaisesRegex(TypeError, "for outputs=True"):
             opmeter.compare(file, file, example_inputs=1)
         with self.assertRaises(opmeter.UsageError):
