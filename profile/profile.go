@@ -81,7 +81,8 @@ type Model struct {
 	// WeightsSHA256 is a hash of all constants, those in files beside the model
 	// included.
 	WeightsSHA256 string `json:"weights_sha256,omitzero"`
-	// FileBytes is the size of the model file, external data not counted.
+	// FileBytes is the size of the model file and of its files with external data. It is absent if
+	// one of these is missing.
 	FileBytes *int64 `json:"file_bytes,omitzero"`
 	// Signature is the signature of a TFLite file that the profile is of, of those in Signatures.
 	// Both are absent for files without, or with only one graph that has signatures.

@@ -448,10 +448,10 @@ func (m *List) Close() error {
 	return err
 }
 
-// modelBytes is the size of the model with the external data that its file names.
+// modelBytes is the size of the model with the external data that its file names, missing or not.
 func modelBytes(p *profile.Profile) *int64 {
 	if p.Model.FileBytes == nil || p.Totals.FlashBytes == nil {
-		return p.Model.FileBytes
+		return cmp.Or(p.Model.FileBytes, p.Totals.FlashBytes)
 	}
 	return new(max(*p.Model.FileBytes, *p.Totals.FlashBytes))
 }

@@ -46,8 +46,10 @@ type Model struct {
 	// Absent says which external data is missing: the constants in it have no elements. It is nil
 	// for a complete model.
 	Absent error
-	// Beside lists the files with external data of an ONNX model, nil for none.
-	Beside []string
+	// Beside lists the files with external data of an ONNX model, nil for none, and BesideFileBytes
+	// is the sum of their sizes.
+	Beside          []string
+	BesideFileBytes int64
 	// Close releases mappings; constants are invalid afterwards. May be nil.
 	Close func() error
 	// Check fails if a file that the model was read from has changed since. May be nil.

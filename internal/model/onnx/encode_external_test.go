@@ -58,6 +58,9 @@ func TestBeside(t *testing.T) {
 	if want := []string{filepath.Join(dir, "m.onnx.data")}; !slices.Equal(back.Beside, want) {
 		t.Errorf("beside %q, want %q", back.Beside, want)
 	}
+	if back.BesideFileBytes != int64(data.Len()) {
+		t.Errorf("%d bytes beside the model, want %d", back.BesideFileBytes, data.Len())
+	}
 	for i := range 4 {
 		got := back.Main().Values[back.Main().Nodes[i].Inputs[0]].Const
 		if want := g.Values[i].Const; got == nil || !bytes.Equal(got.Data, want.Data) {

@@ -94,7 +94,7 @@ func (x *external) model(data []byte, name string) (*graph.Model, error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
-	m.Beside, m.BesideBytes = x.paths(), x.bytes
+	m.Beside, m.BesideBytes, m.BesideFileBytes = x.paths(), x.bytes, x.fileBytes()
 	return m, m.Validate()
 }
 

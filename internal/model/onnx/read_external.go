@@ -199,6 +199,14 @@ func (x *external) paths() []string {
 	return out
 }
 
+// fileBytes is the size of the data files.
+func (x *external) fileBytes() (n int64) {
+	for _, f := range x.files {
+		n += int64(len(f.Data))
+	}
+	return n
+}
+
 // check reports whether a data file has changed since it was mapped.
 func (x *external) check() error {
 	for _, f := range x.files {

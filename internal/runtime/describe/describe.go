@@ -85,8 +85,8 @@ func file(m *graph.Model, remarks []string) profile.Model {
 	d := profile.Model{
 		Name: m.ShortName(), Path: m.Path, Format: m.Format, Producer: m.Producer, Description: m.Description, Warnings: slices.Concat(m.Warnings, remarks),
 	}
-	if m.FileBytes > 0 {
-		d.FileBytes = new(m.FileBytes)
+	if m.FileBytes > 0 && m.Absent == nil {
+		d.FileBytes = new(m.FileBytes + m.BesideFileBytes)
 	}
 	if m.IRVersion > 0 {
 		d.FormatVersion = new(int64(m.IRVersion))

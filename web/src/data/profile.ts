@@ -593,7 +593,7 @@ export interface Mode {
 export interface Model {
   /** Description is the file's own text about the model. */
   description?: string;
-  /** FileBytes is the size of the model file, external data not counted. */
+  /** FileBytes is the size of the model file and of its files with external data. It is absent if one of these is missing. */
   file_bytes?: number;
   /** Format is "tflite" or "onnx", or that of an imported record. */
   format?: string;
