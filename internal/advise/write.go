@@ -32,16 +32,7 @@ func show(quantity string, v float64) string {
 }
 
 // change formats a ratio as a change: "−62 %".
-func change(ratio float64) string {
-	if ratio > 1 {
-		return fmt.Sprintf("+%.0f %%", 100*(ratio-1))
-	}
-	decimals := 0
-	if ratio > 0 && ratio < 0.01 { // −100 % would leave nothing
-		decimals = 2
-	}
-	return fmt.Sprintf("−%.*f %%", decimals, 100*(1-ratio))
-}
+func change(ratio float64) string { return report.Change(ratio-1, 0) }
 
 // Promise is the expected gain in words: "latency −62 % (−55 to −70 %), 1.00 ms to about 380 µs".
 func (a *Advice) Promise() string {

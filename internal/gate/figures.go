@@ -134,13 +134,12 @@ func Changes(base, fresh *profile.Profile, key string) []LayerChange {
 			continue
 		}
 		c := LayerChange{Figure: key, Kind: string(pair.Kind), Base: a, New: b, Certain: pair.Certain}
-		named := fresh
-		list := pair.B
-		if len(list) == 0 {
-			named, list = base, pair.A
+		l := align.Leading(fresh.At(pair.B))
+		if l == nil {
+			l = align.Leading(base.At(pair.A))
 		}
-		if len(list) > 0 {
-			c.Name, c.Op = named.Layers[list[0]].Name, named.Layers[list[0]].Op
+		if l != nil {
+			c.Name, c.Op = l.Name, l.Op
 		}
 		out = append(out, c)
 	}

@@ -67,7 +67,7 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 	got := strings.Join(strings.Fields(b.String()), " ")
-	for _, want := range []string{"interval of the change: -1.0 % to +6.0 %", "ignored until 2030-12-31: a|b", "up to +6.0 % cannot be excluded", "optional", "models/gone.onnx on host is gone"} {
+	for _, want := range []string{"interval of the change: −1.0 % to +6.0 %", "ignored until 2030-12-31: a|b", "up to +6.0 % cannot be excluded", "optional", "models/gone.onnx on host is gone"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -85,7 +85,7 @@ func TestText(t *testing.T) {
 		"  10,000   10,001                         +1 ",
 		"worse, ignored until 2030-12-31: a|b",
 		"worse, optional",
-		"+2.0 % (-1.0 % to +6.0 %)",
+		"+2.0 % (−1.0 % to +6.0 %)",
 		"undecided: up to +6.0 % cannot be excluded",
 		"  1 more figure is equal\n",
 		"  layers: conv Conv inserted 7 MACs\n",
@@ -206,6 +206,16 @@ func TestChanges(t *testing.T) {
 	}
 	got := Changes(model(10, 20, 30), model(10, 25, 90), "macs")
 	if len(got) != 2 || got[0].Name != "c" || *got[0].Base != 30 || *got[0].New != 90 || got[1].Name != "b" {
+		t.Errorf("%+v", got)
+	}
+	// A layer is named by its leading operator: weights that are dequantised come before it.
+	fused := func(macs int64) *profile.Profile {
+		return &profile.Profile{Layers: []profile.Layer{
+			{Index: 0, Name: "w_DequantizeLinear", Op: "DequantizeLinear", State: profile.Ran, Provenance: &profile.Provenance{SourceNodes: []profile.SourceNode{{Node: 0}}}},
+			{Index: 1, Name: "conv", Op: "Conv", MACs: &macs, State: profile.Ran, Provenance: &profile.Provenance{SourceNodes: []profile.SourceNode{{Node: 0}}}},
+		}}
+	}
+	if got := Changes(fused(1), fused(2), "macs"); len(got) != 1 || got[0].Name != "conv" || got[0].Op != "Conv" {
 		t.Errorf("%+v", got)
 	}
 	if got := Changes(model(10, 20), model(10, 20), "macs"); len(got) > 0 {

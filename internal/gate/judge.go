@@ -142,7 +142,7 @@ func Measured(rule *Rule, base, fresh float64, c Interval) Row {
 		row.Verdict = Worse
 	case c.High > limit || c.High == limit:
 		row.Verdict = Undecided
-		row.Why = fmt.Sprintf("up to %+.1f %% cannot be excluded", 100*(c.High-1))
+		row.Why = fmt.Sprintf("up to %s cannot be excluded", percent(c.High-1))
 		row.Hidden = new(c.High - 1)
 	case c.High < 1:
 		row.Verdict = Better

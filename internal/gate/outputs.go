@@ -34,9 +34,9 @@ func (o Outputs) Difference(base Outputs) (worst float64, text string, ok bool) 
 		v := 0.0
 		switch {
 		case d.State == profile.NotComparable:
-			return 0, fmt.Sprintf("output %s does not compare: %s", d.Name, d.Cause.Text), false
+			return 0, fmt.Sprintf("output %q does not compare: %s", d.Name, d.Cause.Text), false
 		case d.NotFinite != nil && *d.NotFinite > 0:
-			return 0, fmt.Sprintf("output %s: %d elements are infinite or NaN in one version only", d.Name, *d.NotFinite), false
+			return 0, fmt.Sprintf("output %q: %d elements are infinite or NaN in one version only", d.Name, *d.NotFinite), false
 		case d.State == profile.Equal:
 		case d.Steps != nil:
 			v = *d.Steps
@@ -50,7 +50,7 @@ func (o Outputs) Difference(base Outputs) (worst float64, text string, ok bool) 
 			v = math.Inf(1)
 		}
 		if v > worst {
-			worst, text = v, fmt.Sprintf("output %s: %s", d.Name, d.Magnitude())
+			worst, text = v, fmt.Sprintf("output %q: %s", d.Name, d.Magnitude())
 		}
 	}
 	return worst, text, !math.IsInf(worst, 0)

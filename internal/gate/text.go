@@ -60,17 +60,16 @@ func (r *Row) change() string {
 	case *r.Base == *r.New:
 		return "0"
 	case *r.Base == 0 || math.Abs(*r.New / *r.Base - 1) < 0.0005:
-		s := Amount(*r.New-*r.Base, r.Unit)
 		if *r.New > *r.Base {
-			s = "+" + s
+			return "+" + Amount(*r.New-*r.Base, r.Unit)
 		}
-		return s
+		return "−" + Amount(*r.Base-*r.New, r.Unit)
 	}
 	return percent(*r.New / *r.Base - 1)
 }
 
 // percent writes a relative change.
-func percent(f float64) string { return fmt.Sprintf("%+.1f %%", 100*f) }
+func percent(f float64) string { return report.Change(f, 1) }
 
 // Word is the verdict of a row with what qualifies it.
 func (r *Row) Word() string {

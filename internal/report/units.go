@@ -68,6 +68,26 @@ func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixe
 // Percent writes a fraction as "12.3 %".
 func Percent(f float64) string { return words.Fixed(100*f, 1) + " %" }
 
+// Change writes a relative change with its sign: "+5.0 %", "−99.8 %". It has more decimals where
+// these would say that nothing changed, or that nothing is left.
+func Change(f float64, decimals int) string {
+	v := 100 * math.Abs(f)
+	at := func(decimals int) float64 { return math.Round(v*math.Pow10(decimals)) / math.Pow10(decimals) }
+	vague := func(n float64) bool { return n != v && (n == 0 || n == 100 && f < 0) }
+	least, most := decimals, decimals+3
+	for decimals < most && vague(at(decimals)) {
+		decimals++
+	}
+	sign := "+"
+	switch n := at(decimals); {
+	case n == 0:
+		sign, decimals = "", least
+	case f < 0:
+		sign = "−"
+	}
+	return sign + words.Fixed(v, decimals) + " %"
+}
+
 // Range writes an interval with its unit once where both ends have the same: "231 to 245 µs".
 func Range(low, high float64, show func(float64) string) string {
 	return pairOf(low, " to ", high, show)
