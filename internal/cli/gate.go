@@ -149,8 +149,18 @@ acknowledgement is a line of .opmeter/ignore.jsonl: commit it.`,
 
 // fits refuses flags that would be ignored.
 func (g *gateRun) fits(c *cobra.Command) error {
+	timed, asked := false, false
+	for i := range g.rules.Rules {
+		r := &g.rules.Rules[i]
+		if r.Figure == gate.Latency && gate.Matches(r.Target, gate.Host) {
+			timed, asked = true, asked || g.measures(r)
+		}
+	}
+	if g.f.measure && !timed {
+		return useError("--measure: no rule of the policy (%s) is about %s on %s: add one", g.rules.File, gate.Latency, gate.Host)
+	}
 	for _, name := range []string{"budget", "threads"} {
-		if c.Flags().Changed(name) && !g.measures() {
+		if c.Flags().Changed(name) && !asked {
 			return useError("--%s is for measured times: add --measure, or leave it out", name)
 		}
 	}

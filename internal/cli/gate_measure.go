@@ -21,20 +21,20 @@ func thisMachine() string {
 	return strings.TrimSpace(h.CPUModel + " " + h.Fingerprint)
 }
 
-// measures reports whether times are measured: where the user asks for it, or a policy
-// with other content than the built-in one has a rule for times on this computer.
-func (g *gateRun) measures() bool {
-	if g.f.changedMeasures {
-		return g.f.measure
+// measures reports whether the time of a rule is measured: where the user says so, else where the
+// rule itself asks for it.
+func (g *gateRun) measures(r *gate.Rule) bool {
+	if r == nil || g.f.changedMeasures {
+		return r != nil && g.f.measure
 	}
-	return g.rules.SHA256 != gate.Default().SHA256
+	return r.Asked()
 }
 
 // measureAll times both versions of all jobs that a rule asks for. The level of the intervals is
 // corrected for all of them, and the budget is divided evenly.
 func (g *gateRun) measureAll(ctx context.Context, all []prepared, res *gate.Result) error {
-	list := slices.DeleteFunc(slices.Clone(all), func(p prepared) bool { return p.measured() == nil })
-	if !g.measures() || len(list) == 0 {
+	list := slices.DeleteFunc(slices.Clone(all), func(p prepared) bool { return !g.measures(p.measured()) })
+	if len(list) == 0 {
 		return nil
 	}
 	// The same file takes the same time: only other files are compared.

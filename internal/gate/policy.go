@@ -60,6 +60,12 @@ type Rule struct {
 // Measured reports whether the figure has to be measured on this computer.
 func (r *Rule) Measured() bool { return r.measured }
 
+// Asked reports whether the rule itself asks to measure: its target is this computer. A rule for
+// all targets does not.
+func (r *Rule) Asked() bool {
+	return r.Figure == Latency && r.Target != "" && Matches(r.Target, Host)
+}
+
 // Entry is a model of the matrix with its targets.
 type Entry struct {
 	Model   string
@@ -96,6 +102,7 @@ figures:
   - {figure: ram_bytes, margin: 0%}
   - {figure: flash_bytes, margin: 0.1%, floor: 1KiB}
   - {figure: instructions, margin: 0.1%, floor: 100}
+  # Estimated for chips. On this computer gate --measure measures it, and a rule with target: host does.
   - {figure: latency_s, margin: 5%, floor: 500ns}
   - {figure: params, margin: 0%, required: false}
   - {figure: bytes_read, margin: 0%, required: false}

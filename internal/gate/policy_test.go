@@ -45,6 +45,13 @@ measure: {budget: 90s, processes: 7}
 	if p, err := ParsePolicy([]byte(`{"figures": [{"figure": "macs", "margin": "2%"}]}`), "gate.json"); err != nil || p.Rules[0].Margin != 0.02 {
 		t.Errorf("JSON: %+v, %v", p, err)
 	}
+	// Only a rule that names this computer asks to measure, whatever else the file has.
+	rules := small
+	for _, r := range append(rules, Default().For("x", Host)...) {
+		if want := r.Figure == Latency && r.Target == Host; r.Asked() != want {
+			t.Errorf("%+v: asks to measure", r)
+		}
+	}
 	if len(Default().Rules) == 0 {
 		t.Error("the built-in policy is empty")
 	}
