@@ -23,8 +23,8 @@ func newHistory(a *app) *cobra.Command {
 		Long: `Show the trend of every figure over commits, and where it changes. The folder holds the index of
 opmeter gate --record, or saved profiles. Exact figures change where their value does; measured
 ones are tested for change points. Changes of machine, settings and version are marked: measured
-figures do not compare across machines. Points are in the order of their commits where git knows
-them, else by time.`,
+figures do not compare across machines. Points follow the first-parent history of HEAD. Those of
+other branches are marked and left out of changes.`,
 		Example: `  opmeter history .opmeter
   opmeter history .opmeter --figure macs --all
   opmeter history nightly/ -o history.html`,

@@ -117,7 +117,7 @@ func (l *limited) Write(p []byte) (int, error) {
 var errEnough = errors.New("enough")
 
 // maxEntry bounds a line of git's output that is read as a stream.
-const maxEntry = 1 << 20
+const maxEntry = maxLine + 64
 
 // each runs a command and calls a function with what its output has before each separator. The
 // output is not held in memory.
@@ -164,44 +164,6 @@ func (r *Repo) each(ctx context.Context, input string, separator byte, do func(l
 		return gitError(ctx, args[0], err, errs.String())
 	}
 	return nil
-}
-
-// Order numbers commits so that ancestors come first, and older ones where neither is an ancestor.
-// Commits that the repository lacks have no number.
-func (r *Repo) Order(ctx context.Context, commits []string) (map[string]int, error) {
-	var known strings.Builder
-	wanted := map[string]bool{}
-	for _, c := range commits {
-		if isHash(c) && !wanted[c] {
-			wanted[c] = true
-			known.WriteString(c + "\n")
-		}
-	}
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	var tips []string
-	err := r.each(ctx, known.String(), '\n', func(line string) error {
-		if object, kind, _ := strings.Cut(line, " "); kind == "commit" {
-			tips = append(tips, object)
-		}
-		return nil
-	}, "cat-file", "--batch-check=%(objectname) %(objecttype)")
-	if err != nil || len(tips) == 0 {
-		return nil, err
-	}
-	out, n := map[string]int{}, 0
-	err = r.each(ctx, strings.Join(tips, "\n")+"\n", '\n', func(line string) error {
-		if wanted[line] {
-			out[line] = -n // the newest comes first
-			n++
-		}
-		if n == len(tips) {
-			return errEnough
-		}
-		return nil
-	}, "rev-list", "--date-order", "--stdin")
-	return out, err
 }
 
 // Files calls a function with the files of a commit in a folder and below, "." for all, with their

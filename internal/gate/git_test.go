@@ -254,32 +254,6 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// Commits are ordered by ancestry, not by when they were made or asked for.
-func TestOrder(t *testing.T) {
-	t.Parallel()
-	w := newWork(t)
-	first, second := w.commit("one"), w.commit("two")
-	w.git("checkout", "-q", "-b", "side", first)
-	side := w.commit("side")
-	w.git("checkout", "-q", "main")
-	w.git("merge", "-q", "-m", "merged", "side")
-	merged := w.git("rev-parse", "HEAD")
-	r := w.open()
-	unknown := strings.Repeat("a", 40)
-	got, err := r.Order(t.Context(), []string{merged, "", unknown, second, first, side, "--all"})
-	if err != nil || len(got) != 4 {
-		t.Fatalf("%v, %v", got, err)
-	}
-	for _, pair := range [][2]string{{first, second}, {first, side}, {second, merged}, {side, merged}} {
-		if got[pair[0]] >= got[pair[1]] {
-			t.Errorf("%s is not before %s: %v", pair[0], pair[1], got)
-		}
-	}
-	if got, err := r.Order(t.Context(), []string{unknown}); err != nil || len(got) > 0 {
-		t.Errorf("unknown commits: %v, %v", got, err)
-	}
-}
-
 // The files of a commit are listed in a folder and below, whatever their names are.
 func TestFiles(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,12 @@ type Point struct {
 	Settings string    `json:"settings,omitzero"`
 	Version  string    `json:"version,omitzero"`
 	Accepted string    `json:"accepted,omitzero"` // the reason
+	// LeftOut is why the value is not one of the present branch: [gate.Replaced] or
+	// [gate.OtherBranch]. Such points have no part in changes and marks.
+	LeftOut string `json:"left_out,omitzero"`
+
+	place gate.Place
+	line  int // of the index
 }
 
 // Change is a point at which the level of a series changes.
@@ -94,7 +100,8 @@ type Mark struct {
 }
 
 // Read reads the index of a gate in a folder, or the heads of the saved profiles there and below.
-// Points are ordered by their commits where git knows them, else by time.
+// Points of an index are in the order of the first-parent history of HEAD, or in that of their lines
+// without a repository; saved profiles are in the order of time.
 func Read(ctx context.Context, dir string) (*History, error) {
 	if st, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -109,8 +116,7 @@ func Read(ctx context.Context, dir string) (*History, error) {
 			return nil, err
 		}
 		h.Notes = s.Notes
-		b.index(s)
-		h.Order = b.order(ctx, dir)
+		h.Order = b.lineage(ctx, dir, s)
 		h.Series = b.series()
 		return h, ctx.Err()
 	}
@@ -119,7 +125,7 @@ func Read(ctx context.Context, dir string) (*History, error) {
 		return nil, err
 	}
 	h.Notes = notes
-	h.Order = b.order(ctx, dir)
+	h.Order = "time of recording"
 	if h.Series = b.series(); len(h.Series) == 0 {
 		return nil, fmt.Errorf("%s: no index of baselines and no %s file inside: opmeter gate --record writes an index", dir, profile.Extension)
 	}
@@ -147,57 +153,49 @@ type key struct{ model, target, settings, figure string }
 type builder struct {
 	points   map[key][]Point
 	measured map[key]bool
-	// rank numbers commits, ancestors first.
-	rank map[string]int
+	// lines says that points keep the order of their lines.
+	lines bool
 }
 
-// order asks git for the order of the commits, and says what the points are ordered by.
-func (b *builder) order(ctx context.Context, dir string) string {
-	var commits []string
-	unknown := map[string]bool{}
-	for _, list := range b.points {
-		for i := range list {
-			if c := list[i].Commit; !unknown[c] {
-				unknown[c] = true
-				commits = append(commits, c)
-			}
-		}
-	}
+// lineage takes the records of a gate with their places in git, and says what orders them.
+func (b *builder) lineage(ctx context.Context, dir string, s *gate.Store) string {
+	var places []gate.Place
 	repo, err := gate.OpenRepo(ctx, dir)
 	if err == nil {
-		b.rank, err = repo.Order(ctx, commits)
-	}
-	if err == nil && len(b.rank) == 0 {
-		err = errors.New("git knows none of the commits")
+		places, err = repo.Lineage(ctx, s)
 	}
 	if err != nil {
-		b.rank = nil
-		return "time of recording (" + err.Error() + ")"
+		b.lines = true
+		b.index(s, make([]gate.Place, len(s.Records)))
+		return "lines of the index (" + err.Error() + ")"
 	}
-	for c := range b.rank {
-		delete(unknown, c)
+	b.index(s, places)
+	order := "first-parent history of HEAD"
+	if slices.ContainsFunc(places, func(p gate.Place) bool { return !p.Known }) {
+		order += "; time of recording for points of other commits"
 	}
-	if len(unknown) == 0 {
-		return "ancestry of the commits in git"
-	}
-	return "ancestry of the commits in git; time of recording for points of other commits"
+	return order
 }
 
-// sorted orders points: those of commits with a rank by it, then by time; the others are placed
-// among them by time.
+// sorted orders points: those with a place by it, then by time; the others are placed among them by
+// time.
 func (b *builder) sorted(list []Point) []Point {
-	slices.SortStableFunc(list, func(a, b Point) int { return a.Time.Compare(b.Time) })
-	var ranked, others []Point
+	if b.lines {
+		slices.SortStableFunc(list, func(a, b Point) int { return cmp.Compare(a.line, b.line) })
+		return list
+	}
+	slices.SortStableFunc(list, func(a, b Point) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.line, b.line)) })
+	var placed, others []Point
 	for i := range list {
-		if _, ok := b.rank[list[i].Commit]; ok {
-			ranked = append(ranked, list[i])
+		if list[i].place.Known {
+			placed = append(placed, list[i])
 		} else {
 			others = append(others, list[i])
 		}
 	}
-	slices.SortStableFunc(ranked, func(x, y Point) int { return cmp.Compare(b.rank[x.Commit], b.rank[y.Commit]) })
+	slices.SortStableFunc(placed, func(x, y Point) int { return cmp.Compare(x.place.At, y.place.At) })
 	out := list[:0:0]
-	for _, p := range ranked {
+	for _, p := range placed {
 		for len(others) > 0 && others[0].Time.Before(p.Time) {
 			out, others = append(out, others[0]), others[1:]
 		}
@@ -217,15 +215,15 @@ func (b *builder) add(k key, measured bool, p Point) {
 	b.measured[k] = b.measured[k] || measured
 }
 
-// index takes the records of a gate.
-func (b *builder) index(s *gate.Store) {
+// index takes the records of a gate with their places.
+func (b *builder) index(s *gate.Store, places []gate.Place) {
 	for i := range s.Records {
 		r := &s.Records[i]
 		at, err := time.Parse(time.RFC3339, r.Time)
 		if err != nil {
 			continue
 		}
-		p := Point{Time: at, Commit: r.Commit, Dirty: r.Dirty, Settings: r.Settings, Version: r.Version, Machine: r.Machine}
+		p := Point{Time: at, Commit: r.Commit, Dirty: r.Dirty, Settings: r.Settings, Version: r.Version, Machine: r.Machine, LeftOut: places[i].LeftOut, place: places[i], line: i}
 		if r.Kind == gate.Accepted {
 			p.Accepted = r.Reason
 		}
@@ -355,15 +353,27 @@ func (b *builder) series() []Series {
 	return out
 }
 
+// kept are the points of the present branch.
+func (s *Series) kept() []int {
+	var out []int
+	for i := range s.Points {
+		if s.Points[i].LeftOut == "" {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // mark finds where a circumstance changes.
 func (s *Series) mark() {
-	for i := 1; i < len(s.Points); i++ {
-		a, b := &s.Points[i-1], &s.Points[i]
+	kept := s.kept()
+	for i := 1; i < len(kept); i++ {
+		a, b := &s.Points[kept[i-1]], &s.Points[kept[i]]
 		for _, c := range []struct{ what, from, to string }{
 			{"machine", a.Machine, b.Machine}, {"settings", a.Settings, b.Settings}, {"version", a.Version, b.Version},
 		} {
 			if c.from != c.to {
-				s.Marks = append(s.Marks, Mark{i, c.what, c.from, c.to})
+				s.Marks = append(s.Marks, Mark{kept[i], c.what, c.from, c.to})
 			}
 		}
 	}
@@ -372,22 +382,23 @@ func (s *Series) mark() {
 // detect finds the changes. An exact figure changes where its value does. A measured one is divided
 // at changes of machine and settings, and each part is tested.
 func (s *Series) detect() {
-	values := make([]float64, len(s.Points))
-	for i := range s.Points {
-		values[i] = s.Points[i].Value
+	kept := s.kept()
+	values := make([]float64, len(kept))
+	for i, at := range kept {
+		values[i] = s.Points[at].Value
 	}
 	if !s.Measured {
 		for i := 1; i < len(values); i++ {
 			if values[i] != values[i-1] {
-				s.Changes = append(s.Changes, Change{At: i, Before: values[i-1], After: values[i]})
+				s.Changes = append(s.Changes, Change{At: kept[i], Before: values[i-1], After: values[i]})
 			}
 		}
 		return
 	}
 	bounds := []int{0}
 	for _, m := range s.Marks {
-		if m.What != "version" && m.At != bounds[len(bounds)-1] {
-			bounds = append(bounds, m.At)
+		if at := slices.Index(kept, m.At); m.What != "version" && at != bounds[len(bounds)-1] {
+			bounds = append(bounds, at)
 		}
 	}
 	bounds = append(bounds, len(values))
@@ -397,7 +408,7 @@ func (s *Series) detect() {
 		edges := append(append([]int{0}, places(found)...), len(part))
 		for k, f := range found {
 			s.Changes = append(s.Changes, Change{
-				At: from + f.At, P: new(f.P),
+				At: kept[from+f.At], P: new(f.P),
 				Before: stats.Median(part[edges[k]:f.At]), After: stats.Median(part[f.At:edges[k+2]]),
 			})
 		}

@@ -291,7 +291,7 @@ func TestWrite(t *testing.T) {
 }
 
 // Points are in the order of their commits, not in that in which they were recorded: here an older
-// commit was measured later. Without git, or for commits that it does not know, time decides.
+// commit was measured later. Points of other commits are left out; without git, lines decide.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -333,17 +333,31 @@ func TestOrder(t *testing.T) {
 		return out
 	}
 	h, err := Read(t.Context(), s.Dir)
-	if err != nil || !slices.Equal(values(h), []float64{1, 2, 3}) || h.Order != "ancestry of the commits in git" {
+	if err != nil || !slices.Equal(values(h), []float64{1, 2, 3}) || h.Order != "first-parent history of HEAD" {
 		t.Errorf("%v, order %q, %v", values(h), h.Order, err)
 	}
 	add(10, strings.Repeat("a", 40), 4)
 	if h, err = Read(t.Context(), s.Dir); err != nil || !slices.Equal(values(h), []float64{1, 2, 3, 4}) || !strings.Contains(h.Order, "time of recording for points of other commits") {
 		t.Errorf("%v, order %q, %v", values(h), h.Order, err)
 	}
+	// A point of another branch has no part in changes: table, page and JSON say why.
+	macs := h.find("macs")
+	if len(macs.Changes) != 2 || macs.Points[3].LeftOut != gate.OtherBranch {
+		t.Errorf("%+v", macs)
+	}
+	for format, want := range map[string]string{
+		"table": "left out 2030-01-10 aaaaaaaaaa: 4, on another branch", "html": "<li>2030-01-10 aaaaaaaaaa: 4, on another branch</li>",
+		"json": `"left_out":"other_branch"`, "csv": ",other_branch\n",
+	} {
+		var b strings.Builder
+		if err := h.Write(&b, format, false, 0); err != nil || !strings.Contains(strings.ReplaceAll(b.String(), `": "`, `":"`), want) {
+			t.Errorf("%s lacks %q: %v\n%s", format, want, err, b.String())
+		}
+	}
 	if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {
 		t.Fatal(err)
 	}
-	if h, err = Read(t.Context(), s.Dir); err != nil || !slices.Equal(values(h), []float64{2, 3, 1, 4}) || !strings.HasPrefix(h.Order, "time of recording (") {
+	if h, err = Read(t.Context(), s.Dir); err != nil || !slices.Equal(values(h), []float64{3, 2, 1, 4}) || !strings.HasPrefix(h.Order, "lines of the index (") {
 		t.Errorf("%v, order %q, %v", values(h), h.Order, err)
 	}
 	var b strings.Builder

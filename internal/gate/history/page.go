@@ -31,13 +31,14 @@ type chart struct {
 	Line                                       string
 	Dots                                       []dot
 	Changes, Marks                             []line
-	ChangeTexts, MarkTexts                     []string
+	ChangeTexts, MarkTexts, LeftOut            []string
 	Rows                                       []pageRow
 }
 
 type dot struct {
-	X, Y float64
-	Text string
+	X, Y  float64
+	Class string
+	Text  string
 }
 
 type line struct {
@@ -45,7 +46,7 @@ type line struct {
 	Text string
 }
 
-type pageRow struct{ Time, Commit, Value, Machine, Settings, Version string }
+type pageRow struct{ Time, Commit, Value, Machine, Settings, Version, LeftOut string }
 
 // markup is a page being written.
 type markup struct{ bytes.Buffer }
@@ -77,7 +78,7 @@ func (h *History) page(w io.Writer) error {
 	title := "History of " + text.Clean(h.Dir)
 	m := &markup{}
 	m.WriteString(strings.ReplaceAll(pageHead, "TITLE", html.EscapeString(title)))
-	m.add("<h1>%s</h1>\n<p>Solid vertical lines: the level changes. Dashed lines: another machine, settings or version.\nOrder: %s.</p>", title, text.Clean(h.Order))
+	m.add("<h1>%s</h1>\n<p>Solid vertical lines: the level changes. Dashed lines: another machine, settings or version.\nHollow points are left out of changes. Order: %s.</p>", title, text.Clean(h.Order))
 	for i := range h.Series {
 		c := h.Series[i].chart()
 		c.write(m)
@@ -104,18 +105,19 @@ func (c *chart) write(m *markup) {
 	}
 	m.add(`<polyline points="%s"/>`, c.Line)
 	for _, d := range c.Dots {
-		m.add(`<circle cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, d.X, d.Y, d.Text)
+		m.add(`<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, d.Class, d.X, d.Y, d.Text)
 	}
 	m.add("</svg>\n<p>%s to %s, %s to %s</p>\n", c.Low, c.High, c.First, c.Last)
 	m.list("Changes:", c.ChangeTexts)
 	m.list("Other machine, settings or version:", c.MarkTexts)
+	m.list("Left out of changes:", c.LeftOut)
 	m.add(`<details><summary>Points</summary><div class="table" tabindex="0" role="region" aria-label="Points of %s"><table><thead><tr>`, c.Name)
-	for _, head := range []string{"time", "commit", "value", "machine", "settings", "version"} {
+	for _, head := range []string{"time", "commit", "value", "machine", "settings", "version", "left out"} {
 		m.add(`<th scope="col">%s</th>`, head)
 	}
 	m.add("</tr></thead>\n<tbody>")
 	for _, r := range c.Rows {
-		m.add("<tr><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>", r.Time, r.Commit, r.Value, r.Machine, r.Settings, r.Version)
+		m.add("<tr><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>", r.Time, r.Commit, r.Value, r.Machine, r.Settings, r.Version, r.LeftOut)
 	}
 	m.add("</tbody></table></div></details>\n</section>")
 }
@@ -131,7 +133,7 @@ func (s *Series) chart() chart {
 		First: s.Points[0].Time.UTC().Format(time.DateOnly), Last: s.Points[len(s.Points)-1].Time.UTC().Format(time.DateOnly),
 		Low: gate.Amount(low, s.Unit), High: gate.Amount(high, s.Unit),
 	}
-	c.Label = fmt.Sprintf("%s of %s: %d points from %s to %s, %d changes", s.Name, c.Title, len(s.Points), c.Low, c.High, len(s.Changes))
+	c.Label = fmt.Sprintf("%s of %s: %d points from %s to %s, %d changes", s.Name, c.Title, len(s.kept()), c.Low, c.High, len(s.Changes))
 	x := func(i int) float64 {
 		if len(s.Points) == 1 {
 			return chartWidth / 2
@@ -148,16 +150,21 @@ func (s *Series) chart() chart {
 	for i := range s.Points {
 		p := &s.Points[i]
 		value := gate.Amount(p.Value, s.Unit)
-		if i > 0 {
-			path.WriteByte(' ')
+		class, why := "", leftOutWords[p.LeftOut]
+		if p.LeftOut == "" {
+			if path.Len() > 0 {
+				path.WriteByte(' ')
+			}
+			fmt.Fprintf(&path, "%.1f,%.1f", x(i), y(p.Value))
+		} else {
+			class = "out"
 		}
-		fmt.Fprintf(&path, "%.1f,%.1f", x(i), y(p.Value))
-		c.Dots = append(c.Dots, dot{x(i), y(p.Value), p.short() + ": " + value})
+		c.Dots = append(c.Dots, dot{x(i), y(p.Value), class, strings.TrimSuffix(p.short()+": "+value+", "+why, ", ")})
 		c.Rows = append(c.Rows, pageRow{
-			p.Time.UTC().Format(time.RFC3339), text.Clean(p.Commit), value, text.Clean(p.Machine), text.Clean(p.Settings), text.Clean(p.Version),
+			p.Time.UTC().Format(time.RFC3339), text.Clean(p.Commit), value, text.Clean(p.Machine), text.Clean(p.Settings), text.Clean(p.Version), why,
 		})
 	}
-	c.Line = path.String()
+	c.Line, c.LeftOut = path.String(), s.leftOut()
 	between := func(i int) float64 { return (x(i-1) + x(i)) / 2 }
 	for i := range s.Changes {
 		t := s.line(&s.Changes[i])

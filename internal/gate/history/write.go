@@ -1,10 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -71,12 +71,8 @@ func (p *Point) short() string {
 // line says what a change is.
 func (s *Series) line(c *Change) string {
 	out := fmt.Sprintf("%s: %s → %s", s.Points[c.At].short(), gate.Amount(c.Before, s.Unit), gate.Amount(c.After, s.Unit))
-	switch part := c.After/c.Before - 1; {
-	case c.Before == 0:
-	case math.Abs(part) < 0.0005:
-		out += fmt.Sprintf(" (%+.2g %%)", 100*part)
-	default:
-		out += fmt.Sprintf(" (%+.1f %%)", 100*part)
+	if c.Before != 0 {
+		out += " (" + report.Change(c.After/c.Before-1, 1) + ")"
 	}
 	if c.P != nil {
 		out += fmt.Sprintf(", p = %.3f", *c.P)
@@ -86,6 +82,19 @@ func (s *Series) line(c *Change) string {
 	}
 	return out
 }
+
+// leftOut says which points are left out of changes, and why.
+func (s *Series) leftOut() (out []string) {
+	for i := range s.Points {
+		p := &s.Points[i]
+		if p.LeftOut != "" {
+			out = append(out, fmt.Sprintf("%s: %s, %s", p.short(), gate.Amount(p.Value, s.Unit), cmp.Or(leftOutWords[p.LeftOut], p.LeftOut)))
+		}
+	}
+	return out
+}
+
+var leftOutWords = map[string]string{gate.Replaced: "replaced by a merge", gate.OtherBranch: "on another branch"}
 
 // line says what a mark is.
 func (m *Mark) line(s *Series) string {
@@ -137,9 +146,13 @@ func (h *History) text(w io.Writer, all bool, width int) error {
 			put("", "%s", t)
 			last = t
 		}
-		first, end := &s.Points[0], &s.Points[len(s.Points)-1]
-		put("  ", "%s: %s → %s, %s, %s to %s", s.Name, gate.Amount(first.Value, s.Unit), gate.Amount(end.Value, s.Unit),
-			words.Plural(int64(len(s.Points)), "point"), first.Time.UTC().Format(time.DateOnly), end.Time.UTC().Format(time.DateOnly))
+		if kept := s.kept(); len(kept) > 0 {
+			first, end := &s.Points[kept[0]], &s.Points[kept[len(kept)-1]]
+			put("  ", "%s: %s → %s, %s, %s to %s", s.Name, gate.Amount(first.Value, s.Unit), gate.Amount(end.Value, s.Unit),
+				words.Plural(int64(len(kept)), "point"), first.Time.UTC().Format(time.DateOnly), end.Time.UTC().Format(time.DateOnly))
+		} else {
+			put("  ", "%s: no point of this branch", s.Name)
+		}
 		if s.Left > 0 {
 			put("    ", "%s left out", words.Plural(int64(s.Left), "older point"))
 		}
@@ -148,6 +161,14 @@ func (h *History) text(w io.Writer, all bool, width int) error {
 		}
 		for k := range s.Marks {
 			put("    other    ", "%s", s.Marks[k].line(s))
+		}
+		const most = 5
+		out := s.leftOut()
+		for _, l := range out[:min(len(out), most)] {
+			put("    left out ", "%s", l)
+		}
+		if n := len(out) - most; n > 0 {
+			put("    left out ", "%s", words.Plural(int64(n), "more point"))
 		}
 	}
 	if len(h.Notes) > 0 {
@@ -163,7 +184,7 @@ func (h *History) text(w io.Writer, all bool, width int) error {
 func (h *History) csv(w io.Writer) error {
 	c := csv.NewWriter(w)
 	// errors stay until Flush
-	_ = c.Write([]string{"model", "target", "figure", "unit", "time", "commit", "value", "machine", "settings", "version", "change", "p"})
+	_ = c.Write([]string{"model", "target", "figure", "unit", "time", "commit", "value", "machine", "settings", "version", "change", "p", "left_out"})
 	for i := range h.Series {
 		s := &h.Series[i]
 		at := map[int]*Change{}
@@ -181,7 +202,7 @@ func (h *History) csv(w io.Writer) error {
 			}
 			_ = c.Write([]string{
 				text.Cell(s.Model), text.Cell(s.Target), s.Figure, s.Unit, p.Time.UTC().Format(time.RFC3339), text.Cell(p.Commit),
-				strconv.FormatFloat(p.Value, 'g', -1, 64), text.Cell(p.Machine), text.Cell(p.Settings), text.Cell(p.Version), change, sure,
+				strconv.FormatFloat(p.Value, 'g', -1, 64), text.Cell(p.Machine), text.Cell(p.Settings), text.Cell(p.Version), change, sure, p.LeftOut,
 			})
 		}
 	}
