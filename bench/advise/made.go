@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -92,10 +93,12 @@ func shown(dir string) (files []string, err error) {
 		tiles.node("MatMul", nil, tiles.weights(129, 129)).node("Relu", nil)
 	}
 	tiles.node("MatMul", nil, tiles.weights(129, 16))
-	for name, n := range map[string]*net{
+	all := moreMade()
+	maps.Copy(all, map[string]*net{
 		"made_tiles.onnx":      tiles,
 		"made_transposes.onnx": transposes, "made_batch_norm.onnx": norms, "made_decoder.onnx": decoder,
-	} {
+	})
+	for name, n := range all {
 		file := filepath.Join(dir, name)
 		if err := n.write(file); err != nil {
 			return nil, err

@@ -1,11 +1,15 @@
 // Command advise measures how far the promises of opmeter advise hold, and what its factors are.
 //
 //	go run ./bench/advise [-budget 8s] [-time 1s] [-json FILE] [FILE or FOLDER ...]
+//	go run ./bench/advise -rules RULE,... [-opmeter PROGRAM -engine NAME=LIBRARY]
 //
 // Every model is profiled, the rules are applied, and each advice that can be applied at once is
 // measured interleaved with the unchanged model, longer than the short runs of the rules. The table
 // has the promised ratio with its band and the measured one with its interval. Without names, the
 // examples and the reference models are taken. OPMETER_CPU chooses the instruction set.
+//
+// -rules tries each of these rules, or all, on a model where it has to gain what it promises, and
+// on one where it has to stay silent. A row says what cannot be tried here, and why.
 package main
 
 import (
@@ -17,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter"
@@ -27,17 +32,27 @@ import (
 )
 
 var (
-	budget  = flag.Duration("budget", 8*time.Second, "time to measure each change")
-	span    = flag.Duration("time", time.Second, "time of each profile")
-	probe   = flag.Duration("probe", advise.ProbeTime, "time of the short runs of rules that measure")
-	out     = flag.String("json", "", "file for the results")
-	made    = flag.Bool("made", false, "also measure models that are made here: one for each rule that fires for few")
-	longest = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
+	budget = flag.Duration("budget", 8*time.Second, "time to measure each change")
+	span   = flag.Duration("time", time.Second, "time of each profile")
+	probe  = flag.Duration("probe", advise.ProbeTime, "time of the short runs of rules that measure")
+	out    = flag.String("json", "", "file for the results")
+	made   = flag.Bool("made", false, "also measure models that are made here: one for each rule that fires for few")
+	rules  = flag.String("rules", "", "rules to try on models that they have to fire for, and to be silent for; all for every rule")
+	// program and external are for rules about other engines.
+	program  = flag.String("opmeter", "", "opmeter `PROGRAM` that measures external engines in processes")
+	external = flag.String("engine", "", "external engine, such as onnxruntime=/path/to/libonnxruntime.so")
+	longest  = flag.Duration("longest", 300*time.Millisecond, "leave out models with longer inferences")
 )
 
 func main() {
 	flag.Parse()
-	if err := check(context.Background(), flag.Args()); err != nil {
+	err := error(nil)
+	if *rules != "" {
+		err = tryRules(context.Background(), strings.Split(*rules, ","))
+	} else {
+		err = check(context.Background(), flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "advise:", err)
 		os.Exit(1)
 	}

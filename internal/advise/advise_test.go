@@ -416,6 +416,33 @@ func probing(low, high float64) func(*advise.Variant) (*advise.Measured, error) 
 	}
 }
 
+// With a model, planning and the first inference are measured in several sessions: the phases of the
+// profile are measured once, and other load may have disturbed them.
+func TestFirstRun(t *testing.T) {
+	t.Parallel()
+	data := newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil).model(t)
+	for _, c := range []struct {
+		low, high float64
+		fires     bool
+	}{{0.04, 0.06, true}, {0.2, 0.3, false}, {0.9, 1.1, false}} {
+		f := onHost(t, data, run{change: func(p *profile.Profile) {
+			p.Phases = &profile.Phases{LoadS: new(1e-3), PlanS: new(1e-2), FirstRunS: new(1e-1)}
+		}})
+		f.Probe = probing(c.low, c.high)
+		a := of(t, f, "first-run")
+		if (a != nil) != c.fires {
+			t.Errorf("%+v: %+v", c, a)
+		}
+		if a == nil {
+			continue
+		}
+		if now, _ := f.Profile.Totals.Latency.Best(); !near(a.Gain.Before*a.Gain.Ratio, now) || !near(a.Gain.Ratio, 0.05) ||
+			!near(a.Gain.Band[0], 0.02) || !near(a.Gain.Band[1], 0.12) || a.Gain.Source != advise.FromProbe {
+			t.Errorf("%+v", a.Gain)
+		}
+	}
+}
+
 // What is measured decides the verdict; a change that loses is called so.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()

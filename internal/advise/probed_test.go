@@ -193,6 +193,28 @@ func TestPlacement(t *testing.T) {
 		!near(a.Figures[0].Value, 0.8) || !strings.Contains(a.Reason, "more than 16 columns") || !strings.Contains(a.Try, "--on chip") {
 		t.Errorf("%+v", a)
 	}
+	// Products count, too: here it has twice as many as the layer on the accelerator.
+	busy := place(profile.ByOperator, profile.Ran)
+	products := func(op string) *int64 {
+		for i := range busy.Profile.Layers {
+			if l := &busy.Profile.Layers[i]; (l.Op == "Softmax") == (op == "Softmax") {
+				if l.MACs == nil {
+					l.MACs = new(int64)
+				}
+				return l.MACs
+			}
+		}
+		t.Fatal("no layer")
+		return nil
+	}
+	*products("MatMul"), *products("Softmax") = 1000, 2000
+	if a := of(t, busy, "accelerator"); a == nil || !near(a.Gain.Ratio, 0.6) || !near(a.Gain.Band[1], 0.6) {
+		t.Errorf("twice the products: %+v", a)
+	}
+	*products("MatMul") = 0
+	if a := of(t, busy, "accelerator"); a != nil {
+		t.Errorf("no rate of products is known: %+v", a)
+	}
 	if a := of(t, place(profile.ByType, profile.Ran), "accelerator"); a != nil {
 		t.Errorf("an element type: not silent: %+v", a)
 	}

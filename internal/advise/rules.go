@@ -158,9 +158,9 @@ var table = []Rule{
 	},
 	{
 		Code: "first-run", Title: "Prepare the model once and keep it",
-		When:     "Planning and the first inference take more than ten times as long as a later one, and more than 1 ms",
+		When:     "Planning and the first inference take more than ten times as long as a later one, and more than 1 ms, also in a short interleaved run of new sessions",
 		Silent:   "the first inference is nearly as fast as later ones",
-		Quantity: firstRun, Source: FromProfile, Where: OnHost,
+		Quantity: firstRun, Source: FromProbe, Where: OnHost,
 		Measured: "26 models: 23 as promised, 3 less; the band was widened since, to a factor of 10",
 		Command:  "opmeter profile MODEL ON --cold=start",
 		find:     (*Facts).first, change: func(context.Context, *Facts) (*Variant, error) { return &Variant{Keep: true}, nil },

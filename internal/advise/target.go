@@ -257,8 +257,15 @@ func (f *Facts) otherTarget(reason string, before float64, figures []Figure, lay
 	if !ok || then <= 0 {
 		return nil, noTimes
 	}
+	others := ""
+	if n := len(fit) - 1; n > 0 {
+		others = ", and so does 1 more target"
+		if n > 1 {
+			others = fmt.Sprintf(", and so do %d more targets", n)
+		}
+	}
 	return []*Advice{{
-		Reason:  fmt.Sprintf("%s %s runs the model, in about %s; %s do.", reason, best.Target.ID, duration(then), plural(len(fit), "target")),
+		Reason:  fmt.Sprintf("%s %s runs the model, in about %s%s.", reason, best.Target.ID, duration(then), others),
 		Figures: append(figures, Figure{"latency on " + best.Target.ID, then, "s"}), Layers: indices(layers),
 		Gain: Gain{Quantity: missing, Before: before, Target: best.Target.ID, Source: FromEstimate, Basis: "memories of the chips and operators of their runtimes; the gain is that the model runs"},
 		Try:  f.render("opmeter profile MODEL INPUTS --on " + shellword.Quote(best.Target.ID)), apart: true,
@@ -298,6 +305,45 @@ func moved(l *profile.Layer) float64 {
 	return float64(*l.BytesRead) + float64(*l.BytesWritten)
 }
 
+// products is the number of multiply-accumulates of a layer, 0 if unknown.
+func products(l *profile.Layer) float64 {
+	if l.MACs == nil {
+		return 0
+	}
+	return float64(*l.MACs)
+}
+
+// rate is the part of the time that layers take for their work.
+type rate struct {
+	share, work float64
+	layers      [][2]float64 // both of each layer
+}
+
+func (r *rate) add(share, work float64) {
+	if work > 0 {
+		r.share, r.work, r.layers = r.share+share, r.work+work, append(r.layers, [2]float64{share, work})
+	}
+}
+
+// mean is the part of the time for a unit of work, 0 without any.
+func (r *rate) mean() float64 {
+	if r.work == 0 {
+		return 0
+	}
+	return r.share / r.work
+}
+
+// slowest is that of the slowest layer. Layers below a twentieth of the time do not count: what they
+// take is the cost of starting.
+func (r *rate) slowest() (most float64) {
+	for _, l := range r.layers {
+		if 20*l[0] >= r.share {
+			most = max(most, l[0]/l[1])
+		}
+	}
+	return most
+}
+
 // onProcessor advises to change operators so that the accelerator takes them. What is left to the
 // processor for its element type belongs to the rule for int8.
 func (f *Facts) onProcessor() ([]*Advice, string) {
@@ -306,8 +352,7 @@ func (f *Facts) onProcessor() ([]*Advice, string) {
 		return nil, noTimes
 	}
 	var layers []int
-	var sum, share float64 // bytes and part of the time of the layers that the accelerator runs
-	slowest, then := 0.0, 0.0
+	var perByte, perMAC rate // of the layers that the accelerator runs
 	for i := range f.Profile.Layers {
 		l := &f.Profile.Layers[i]
 		if l.State != profile.Ran || l.Placement == nil || l.Share == nil || moved(l) == 0 {
@@ -315,24 +360,31 @@ func (f *Facts) onProcessor() ([]*Advice, string) {
 		}
 		switch c := l.Placement.Cause; {
 		case l.Placement.On != profile.CPU:
-			sum, share = sum+moved(l), share+*l.Share
-			slowest = max(slowest, *l.Share/moved(l))
+			perByte.add(*l.Share, moved(l))
+			perMAC.add(*l.Share, products(l))
 		case c == profile.ByOperator || c == profile.ByLimit:
 			layers = append(layers, i)
 		}
 	}
-	if len(layers) == 0 || sum == 0 {
+	if len(layers) == 0 || perByte.work == 0 {
 		return nil, "the target has no accelerator, or it leaves no operator to the processor"
 	}
 	part, _, _ := f.share(layers)
-	worst := 0.0
+	then, worst := 0.0, 0.0
 	for _, i := range layers {
-		bytes := moved(&f.Profile.Layers[i])
-		then, worst = then+min(bytes*share/sum, part), worst+bytes*slowest
+		l := &f.Profile.Layers[i]
+		if products(l) > 0 && perMAC.work == 0 {
+			return nil, fmt.Sprintf("the accelerator runs no layer that multiplies, so that its time for #%d %s is not known", i, l.Op)
+		}
+		then += max(perByte.mean()*moved(l), perMAC.mean()*products(l))
+		worst += max(perByte.slowest()*moved(l), perMAC.slowest()*products(l))
 	}
-	g, ok := promise(now, 1-part+then, 1-part, 1-part+worst, FromProfile, "time for each byte of the layers that the accelerator runs: their mean, and that of the slowest")
-	if !ok {
-		return nil, fmt.Sprintf("the operators that the accelerator leaves to the processor take %s of the time, too little to promise a gain", percent(part))
+	g, ok := promise(now, 1-part+min(then, part), 1-part, 1-part+worst, FromProfile, "time for each byte and for each multiply-accumulate of the layers that the accelerator runs: their mean, and that of the slowest")
+	if why := "too little to promise a gain"; !ok {
+		if part > leastShare {
+			why = "and the accelerator may take as long: so slow is one of the layers that it runs"
+		}
+		return nil, fmt.Sprintf("the operators that the accelerator leaves to the processor take %s of the time, %s", percent(part), why)
 	}
 	slices.SortFunc(layers, func(a, b int) int { return cmp.Compare(*f.Profile.Layers[b].Share, *f.Profile.Layers[a].Share) })
 	first := &f.Profile.Layers[layers[0]]

@@ -43,6 +43,11 @@ func (j *gateJob) settings() string {
 	return cmp.Or(strings.Join(list, ","), "default")
 }
 
+// accept is the command that accepts the model.
+func (j *gateJob) accept() string {
+	return "opmeter gate accept " + shellword.Quote(j.name) + " --reason TEXT"
+}
+
 // outputs reports whether a rule is about the outputs.
 func (j *gateJob) outputs() bool {
 	return j.target == gate.Host && slices.ContainsFunc(j.rules, func(r gate.Rule) bool { return r.Figure == gate.OutputError })
@@ -352,7 +357,7 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 	case gate.Accepted:
 		return g.accepted(ctx, j, fresh, "")
 	case gate.Missing:
-		return origin{note: "no base: " + cmp.Or(b.Why, "no baseline was accepted") + "; run opmeter gate accept --reason TEXT"}
+		return origin{note: "no base: " + cmp.Or(b.Why, "no baseline was accepted") + "; run " + j.accept()}
 	}
 	if !filepath.IsLocal(filepath.FromSlash(j.name)) {
 		return g.accepted(ctx, j, fresh, "the file is outside the repository, so that the base is the last accepted baseline")
@@ -375,7 +380,7 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 func (g *gateRun) accepted(ctx context.Context, j *gateJob, fresh *taken, why string) origin {
 	heads := g.store.Heads(j.name, j.target, j.settings())
 	if len(heads) == 0 {
-		return origin{note: strings.TrimPrefix(why+"; no baseline was accepted for it: run opmeter gate accept --reason TEXT", "; ")}
+		return origin{note: strings.TrimPrefix(why+"; no baseline was accepted for it: run "+j.accept(), "; ")}
 	}
 	o := g.head(ctx, j, fresh, heads)
 	if why != "" && o.from != "" {
@@ -400,7 +405,7 @@ func (g *gateRun) head(ctx context.Context, j *gateJob, fresh *taken, heads []*g
 	}
 	what := fmt.Sprintf("%d branches accepted this model, and none replaces the other: %s", len(heads), strings.Join(list, ", "))
 	if this == nil {
-		return origin{note: fmt.Sprintf("%s; the model is none of theirs: run opmeter gate accept %s --reason TEXT, which replaces them", what, shellword.Quote(j.name))}
+		return origin{note: fmt.Sprintf("%s; the model is none of theirs: run %s, which replaces them", what, j.accept())}
 	}
 	o := g.stored(ctx, j, fresh, this)
 	o.note = strings.TrimPrefix(o.note+"; "+what+"; the model is that of the one that is taken", "; ")

@@ -296,8 +296,8 @@ func (g *gateRun) accept(ctx context.Context, args []string, reason string) erro
 	for i := range list {
 		r := &list[i]
 		what := acceptedChange(before[i], r, g.rules.For(r.Model, r.Target))
-		if n := len(r.Replaces); n > 1 {
-			what += fmt.Sprintf("; it replaces %d baselines of merged branches", n)
+		if n := len(r.Replaces); n > 1 { // it differs from each of them otherwise
+			what = fmt.Sprintf("replaces %d baselines of merged branches", n)
 		}
 		for k, l := range report.Wrap(fmt.Sprintf("accepted %s on %s: %s", text.Clean(r.Model), r.Target, what), max(g.a.width-2, 0)) {
 			fmt.Fprintf(g.a.out, "%s%s\n", strings.Repeat("  ", min(k, 1)), l)

@@ -100,7 +100,7 @@ func FindBase(ctx context.Context, repo *Repo, why error, s *Store, want string,
 	switch want {
 	case Accepted:
 		if !s.hasAccepted() {
-			return Base{}, errors.New("--base accepted: no baseline was accepted: run opmeter gate accept --reason TEXT")
+			return Base{}, errors.New("--base accepted: no baseline was accepted: run opmeter gate accept MODEL --reason TEXT")
 		}
 		return Base{Kind: Accepted}, nil
 	case MergeBase:
