@@ -88,11 +88,12 @@ func shown(dir string) (files []string, err error) {
 		decoder.node("MatMul", nil, k).node("Trilu", graph.Attrs{"upper": int64(0)}).node("Softmax", nil).node("MatMul", nil, x).node("MatMul", nil, decoder.weights(width, 4*width)).node("Relu", nil).node("MatMul", nil, decoder.weights(4*width, width))
 	}
 	decoder.node("MatMul", nil, decoder.weights(width, 512))
-	tiles := newNet(tensor.Float32, 64, 129)
-	for range 4 {
-		tiles.node("MatMul", nil, tiles.weights(129, 129)).node("Relu", nil)
+	// 65 outputs take five tiles of 16, 64 take four.
+	tiles := newNet(tensor.Float32, 512, 65)
+	for range 6 {
+		tiles.node("MatMul", nil, tiles.weights(65, 65)).node("Relu", nil)
 	}
-	tiles.node("MatMul", nil, tiles.weights(129, 16))
+	tiles.node("MatMul", nil, tiles.weights(65, 16))
 	all := moreMade()
 	maps.Copy(all, map[string]*net{
 		"made_tiles.onnx":      tiles,

@@ -443,6 +443,19 @@ func TestFirstRun(t *testing.T) {
 	}
 }
 
+// A step of one token is measured where that is possible.
+func TestStep(t *testing.T) {
+	t.Parallel()
+	f := onHost(t, decoder(16, true).model(t), run{})
+	f.Probe = probing(0.18, 0.22)
+	if a := of(t, f, "kv-cache"); a == nil || !near(a.Gain.Ratio, 0.2) || !near(a.Gain.Band[1], 0.22*1.08) || a.Gain.Source != advise.FromProbe {
+		t.Errorf("%+v", a)
+	}
+	if f.Probe = probing(0.95, 1.1); of(t, f, "kv-cache") != nil {
+		t.Error("a step that takes as long: not silent")
+	}
+}
+
 // What is measured decides the verdict; a change that loses is called so.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()

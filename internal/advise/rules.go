@@ -167,9 +167,9 @@ var table = []Rule{
 	},
 	{
 		Code: "kv-cache", Title: "Keep keys and values of earlier tokens",
-		When:     "A language model computes all tokens anew for each new one: causal attention, an output for each token, no cache among the inputs",
+		When:     "A language model computes all tokens anew for each new one: causal attention, an output for each token, no cache among the inputs; a short interleaved run of one token is faster",
 		Silent:   "the sequence is short, the model has a cache, or reading the weights takes the time",
-		Quantity: token, Source: FromProfile, Where: OnHost,
+		Quantity: token, Source: FromProbe, Where: OnHost,
 		Measured: "1 made model: as promised",
 		Command:  "opmeter profile MODEL",
 		Caveat:   "the command measures a step without reading the cache; export the model with past keys and values to use it",

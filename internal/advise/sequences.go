@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/shellword"
+	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
@@ -88,6 +89,11 @@ func (f *Facts) cache() ([]*Advice, string) {
 		least = max(least, read/rate/now)
 	}
 	gain, ok := promise(now, least, least/2, 2*least, FromProfile, "a step reads all weights once at the measured rate of the cache or memory that holds them, or does its part of the arithmetic; a factor of two either way")
+	if c := f.step(); c != nil {
+		if gain, ok = later(now, c); !ok {
+			return nil, fmt.Sprintf("a step of one token takes %.2f times the time (%.2f to %.2f, measured now)", c.Ratio, c.Low, c.High)
+		}
+	}
 	if !ok {
 		return nil, fmt.Sprintf("reading the weights takes %s of the time: a step would take as long", percent(least))
 	}
@@ -110,6 +116,23 @@ func readRate(t *profile.Target, bytes float64) float64 {
 		return *t.PeakBytesPerSecond
 	}
 	return 0
+}
+
+// step measures the model on one token for a short time: work for each node, which the weights do
+// not show, may take most of a step. It is nil where the model does not run so, or nothing measures.
+func (f *Facts) step() *ab.Comparison {
+	if f.Probe == nil {
+		return nil
+	}
+	v, err := changeTokens(context.Background(), f)
+	if err != nil {
+		return nil
+	}
+	res, err := f.Probe(v)
+	if err != nil || len(res.Comparisons) == 0 {
+		return nil
+	}
+	return &res.Comparisons[0]
 }
 
 // changeTokens runs the model on one token. That is a step with a cache, without reading the cache.
