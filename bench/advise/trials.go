@@ -39,6 +39,8 @@ type trial struct {
 	threads int
 	// with says what the external engine does: it runs the model, or is measured beside opmeter's.
 	with role
+	// cpu is the instruction set that the trial is for, "" for any.
+	cpu string
 	// instead is the network as the advice asks for it, where it cannot be made from the model.
 	instead string
 	// cannot says why nothing can be tried here.
@@ -74,9 +76,8 @@ var trials = []trial{
 	{rule: "kv-cache", model: "genai_tiny_gpt2_past.onnx"},
 	{rule: "dynamic-shapes", fires: true, model: "made_shapes.onnx", with: runs},
 	{rule: "dynamic-shapes", model: "made_shapes.onnx"},
-	{rule: "other-engine", fires: true, model: "silero_vad_op18_ifless.onnx", with: beside},
-	{rule: "other-engine", fires: true, model: "made_dense.onnx", with: beside},
-	{rule: "other-engine", model: "winml_mnist.onnx", with: beside},
+	{rule: "other-engine", fires: true, model: "mltr13_deep_autoencoder.onnx", with: beside, cpu: "go"},
+	{rule: "other-engine", model: "mltr13_deep_autoencoder.onnx", with: beside},
 	{rule: "channels", fires: true, model: "made_tiles.onnx"},
 	{rule: "channels", model: "made_dense.onnx"},
 	{rule: "sparse", fires: true, model: "made_zeros.onnx"},
@@ -149,8 +150,8 @@ func tryRules(ctx context.Context, rules []string) error {
 	return ctx.Err()
 }
 
-// loaded reports whether other programs use all processors, with the load average of a minute; "" if
-// that is unknown.
+// loaded reports whether other programs use all processors, with the load average of a minute; ""
+// if that is unknown.
 func loaded() (load string, busy bool) {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -165,6 +166,9 @@ func loaded() (load string, busy bool) {
 func (t *trial) run(ctx context.Context, dir string) (promised, found, outcome string) {
 	if t.cannot != "" {
 		return "", "", "not tried: " + t.cannot
+	}
+	if t.cpu != os.Getenv("OPMETER_CPU") && t.with == beside {
+		return "", "", fmt.Sprintf("not tried: it is for OPMETER_CPU=%q", t.cpu)
 	}
 	path := filepath.Join(dir, t.model)
 	if !strings.HasPrefix(t.model, "made_") {
@@ -250,6 +254,9 @@ func (t *trial) facts(ctx context.Context, m *opmeter.Model, path string, e *eng
 		o.Engine = e
 		if err := opmeter.CompareEngine(ctx, m, f.Profile, o, *span); err != nil {
 			return nil, err
+		}
+		f.Beside = func(string) (*advise.Measured, error) {
+			return abRun(ctx, advise.EnginesTime, []string{"ab", path, "--engine", "opmeter," + *external})
 		}
 	}
 	f.Probe = func(v *advise.Variant) (*advise.Measured, error) { return advise.Here(ctx, f, v, *probe) }
@@ -426,17 +433,9 @@ func abPrograms(ctx context.Context, a *advise.Advice, first, second, engines st
 	if second != "" {
 		args = append(args, second)
 	}
-	args = append(args, "--engine", engines, "--budget", max(*budget, 20*time.Second).String(), "--format", "json")
-	out, err := exec.CommandContext(ctx, *program, args...).Output()
+	args = append(args, "--engine", engines)
+	res, err := abRun(ctx, max(*budget, 20*time.Second), args)
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("opmeter ab: %s", strings.TrimSpace(string(exit.Stderr)))
-		}
-		return "", "", err
-	}
-	var res advise.Measured
-	if err := json.Unmarshal(out, &res); err != nil {
 		return "", "", err
 	}
 	if len(res.Comparisons) == 0 {
@@ -444,6 +443,19 @@ func abPrograms(ctx context.Context, a *advise.Advice, first, second, engines st
 	}
 	c := &res.Comparisons[0]
 	return shownResult(c.Ratio, [2]float64{c.Low, c.High}), fmt.Sprintf("%s, %d processes", verdict(c.Low, c.High, a.Gain.Band), c.Processes), nil
+}
+
+// abRun runs opmeter ab for a time.
+func abRun(ctx context.Context, most time.Duration, args []string) (*advise.Measured, error) {
+	out, err := exec.CommandContext(ctx, *program, append(args, "--budget", most.String(), "--format", "json")...).Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("opmeter ab: %s", strings.TrimSpace(string(exit.Stderr)))
+		}
+		return nil, err
+	}
+	res := &advise.Measured{}
+	return res, json.Unmarshal(out, res)
 }
 
 // moreMade are models for rules that fire for no reference model.

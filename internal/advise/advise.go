@@ -36,6 +36,9 @@ type Facts struct {
 	Estimate func(*graph.Model) (*profile.Profile, error)
 	// Probe measures a variant for a short time; nil where that is not possible.
 	Probe func(v *Variant) (*Measured, error)
+	// Beside measures another engine interleaved with opmeter's, in several processes; nil where that
+	// is not possible.
+	Beside func(engine string) (*Measured, error)
 	// Fits lists targets that hold the model, fastest first; nil where that is not known.
 	Fits func() ([]*profile.Profile, error)
 

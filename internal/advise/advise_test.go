@@ -199,11 +199,6 @@ func TestHost(t *testing.T) {
 			p.Phases = &profile.Phases{LoadS: new(load), PlanS: new(2.2e-2), FirstRunS: new(2e-3)}
 		}
 	}
-	other := func(s float64) func(p *profile.Profile) {
-		return func(p *profile.Profile) {
-			p.Other = &profile.OtherEngine{Engine: "onnxruntime", Title: "ONNX Runtime", Latency: &profile.Metric{Kind: profile.Measured, Median: new(s), CI95: &[2]float64{0.9 * s, 1.1 * s}}}
-		}
-	}
 	for _, c := range []struct {
 		rule   string
 		fires  *builder
@@ -228,7 +223,6 @@ func TestHost(t *testing.T) {
 		{"batch-norm", norm(""), run{}, 0.5, [2]float64{1 - 1.1/2, 1 - 0.9/4}, 1, norm("Relu"), run{}},
 		{"first-run", dense(), run{change: phases(8e-3)}, 1. / 12, [2]float64{1. / 120, 1. / 2}, 2.2e-2, dense(), run{times: map[string]float64{"MatMul": 1, "Softmax": 1}, change: phases(1e-3)}},
 		{"kv-cache", decoder(16, true), run{}, 1. / 16, [2]float64{1. / 32, 1. / 8}, 16, decoder(16, false), run{}},
-		{"other-engine", dense(), run{change: other(1e-3)}, 0.5, [2]float64{0.45, 0.55}, 1e-3, dense(), run{change: other(1.9e-3)}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -439,6 +433,47 @@ func TestFirstRun(t *testing.T) {
 		if now, _ := f.Profile.Totals.Latency.Best(); !near(a.Gain.Before*a.Gain.Ratio, now) || !near(a.Gain.Ratio, 0.05) ||
 			!near(a.Gain.Band[0], 0.02) || !near(a.Gain.Band[1], 0.12) || a.Gain.Source != advise.FromProbe {
 			t.Errorf("%+v", a.Gain)
+		}
+	}
+}
+
+// Another engine that was faster in one process is advised if it is faster in several.
+func TestOtherEngine(t *testing.T) {
+	t.Parallel()
+	data := newBuilder().input(tensor.Float32, 1, 64).dense(64, 64).node("Softmax", nil).model(t)
+	other := func(s float64) func(p *profile.Profile) {
+		return func(p *profile.Profile) {
+			p.Other = &profile.OtherEngine{Engine: "onnxruntime", Title: "ONNX Runtime", Latency: &profile.Metric{Kind: profile.Measured, Median: new(s), CI95: &[2]float64{0.9 * s, 1.1 * s}}}
+		}
+	}
+	for _, c := range []struct {
+		name           string
+		latency        float64 // of the other engine; the model takes 2 ms
+		low, high      float64 // in several processes, 0 for unmeasured
+		advised, asked bool
+	}{
+		{"faster", 1e-3, 0.4, 0.5, true, true},
+		{"faster by chance", 1e-3, 1.02, 1.18, false, true},
+		{"slower", 2.5e-3, 0.4, 0.5, false, false},
+		{"a saved profile", 1e-3, 0, 0, false, false},
+	} {
+		f := onHost(t, data, run{change: other(c.latency)})
+		asked := ""
+		if c.low > 0 {
+			f.Beside = func(engine string) (*advise.Measured, error) {
+				asked = engine
+				return probing(c.low, c.high)(nil)
+			}
+		}
+		a := of(t, f, "other-engine")
+		if (a != nil) != c.advised || (asked != "") != c.asked {
+			t.Errorf("%s: %+v, asked for %q", c.name, a, asked)
+		}
+		if a != nil && (!near(a.Gain.Ratio, 0.45) || !near(a.Gain.Band[0], 0.4/1.08) || !strings.Contains(a.Try, "--engine opmeter,"+asked)) {
+			t.Errorf("%s: %+v", c.name, a)
+		}
+		if r := advise.About(f, "other-engine"); c.low == 0 && !strings.Contains(r.Silent[0].Reason, "opmeter ab 'my model.onnx' --engine opmeter,") {
+			t.Errorf("%s: %+v", c.name, r.Silent)
 		}
 	}
 }

@@ -22,6 +22,9 @@ import (
 // ProbeTime is the time of a short run that a rule measures.
 const ProbeTime = 4 * time.Second
 
+// EnginesTime is the time of a run that compares two engines: each round starts two processes.
+const EnginesTime = 3 * ProbeTime
+
 // sessions is a source of samples for [ab.Run]: sessions of opmeter's engine in this process. Each
 // round prepares new sessions, with new memory for weights and activations. Where that takes longer
 // than a round may, because the model is large, later rounds keep the sessions of the first.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/measure/ab"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/profile"
@@ -377,13 +378,30 @@ func (f *Facts) otherEngine() ([]*Advice, string) {
 	if c := f.Profile.Totals.Latency.CI95; c != nil {
 		from, to = c[0], c[1]
 	}
-	g, ok := promise(now, v/now, low/to, high/from, FromProfile, "intervals of the two latencies; both were measured here")
+	g, ok := promise(now, v/now, low/to, high/from, FromProfile, "")
 	if !ok {
 		return nil, fmt.Sprintf("%s takes %s, opmeter's engine %s", o.Title, duration(v), duration(now))
 	}
+	// Both latencies are of one process each, one after the other.
+	if f.Beside == nil {
+		return nil, fmt.Sprintf("%s took %s in one process: %s compares both in several", o.Title, duration(v),
+			strings.Replace(f.render("opmeter ab MODEL INPUTS --engine opmeter,ENGINE"), "ENGINE", o.Engine, 1))
+	}
+	res, err := f.Beside(o.Engine)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if len(res.Comparisons) == 0 {
+		return nil, fmt.Sprintf("the short run with %s ended before %d rounds were measured", o.Title, ab.MinProcesses)
+	}
+	c := &res.Comparisons[0]
+	measured := fmt.Sprintf("%s takes %.2f times the time of opmeter's engine (%.2f to %.2f, measured now in %d processes)", o.Name(), c.Ratio, c.Low, c.High, c.Processes)
+	if g, ok = later(now, c); !ok || c.High > 1-leastProbed {
+		return nil, fmt.Sprintf("%s; to advise it, the interval must save %s or more", measured, percent(leastProbed))
+	}
 	return []*Advice{{
-		Reason:  fmt.Sprintf("%s takes %s, opmeter's engine %s.", o.Name(), duration(v), duration(now)),
-		Figures: []Figure{{"latency with " + o.Title, v, "s"}, {"latency", now, "s"}}, Gain: g,
+		Reason:  measured + ".",
+		Figures: []Figure{{"time as a part of that now", c.Ratio, "1"}, {"latency", now, "s"}}, Gain: g,
 		Try: strings.Replace(f.command(RuleOf("other-engine")), "ENGINE", o.Engine, 1),
 	}}, ""
 }

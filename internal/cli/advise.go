@@ -17,6 +17,9 @@ import (
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
+	"github.com/opmeter/opmeter/internal/measure/ab"
+	"github.com/opmeter/opmeter/internal/measure/ab/worker"
+	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/target"
@@ -210,7 +213,22 @@ func (x *adviseCommand) measure(ctx context.Context, f *advise.Facts, m *opmeter
 	}
 	f.Profile = p
 	f.Probe = func(v *advise.Variant) (*advise.Measured, error) { return advise.Here(ctx, f, v, advise.ProbeTime) }
+	f.Beside = func(engine string) (*advise.Measured, error) { return x.engines(ctx, f.Path, engine) }
 	return nil
+}
+
+// engines measures another engine interleaved with opmeter's: processes that answer in turn.
+func (x *adviseCommand) engines(ctx context.Context, file, engine string) (*advise.Measured, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	list := []ab.Alternative{{Name: "opmeter"}, {Name: engine}}
+	for i := range list {
+		list[i].Command = append([]string{self, workerVerb, file, "--engine=" + list[i].Name, fmt.Sprintf("--threads=%d", x.threads)}, x.options...)
+	}
+	source := &worker.Processes{Alternatives: list, CPUs: machine.PickCPUs(x.threads)}
+	return ab.Run(ctx, list, source, ab.Options{Budget: advise.EnginesTime, Margin: 0.005, Seed: 1, Quiet: machine.NewOthers().Wait})
 }
 
 // estimate estimates the model on the target, and prepares further estimates.
