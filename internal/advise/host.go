@@ -360,6 +360,9 @@ func (f *Facts) firstProbed(now float64) ([]*Advice, string) {
 	}}, ""
 }
 
+// leastFaster is how much faster another engine has to be in one process to be measured in several.
+const leastFaster = 0.05
+
 func (f *Facts) otherEngine() ([]*Advice, string) {
 	now, ok := f.timed()
 	o := f.Profile.Other
@@ -370,16 +373,7 @@ func (f *Facts) otherEngine() ([]*Advice, string) {
 	if !ok {
 		return nil, "no other engine was measured beside this one"
 	}
-	low, high := v, v
-	if c := o.Latency.CI95; c != nil {
-		low, high = c[0], c[1]
-	}
-	from, to := now, now
-	if c := f.Profile.Totals.Latency.CI95; c != nil {
-		from, to = c[0], c[1]
-	}
-	g, ok := promise(now, v/now, low/to, high/from, FromProfile, "")
-	if !ok {
+	if v > now*(1-leastFaster) {
 		return nil, fmt.Sprintf("%s takes %s, opmeter's engine %s", o.Title, duration(v), duration(now))
 	}
 	// Both latencies are of one process each, one after the other.
@@ -396,7 +390,8 @@ func (f *Facts) otherEngine() ([]*Advice, string) {
 	}
 	c := &res.Comparisons[0]
 	measured := fmt.Sprintf("%s takes %.2f times the time of opmeter's engine (%.2f to %.2f, measured now in %d processes)", o.Name(), c.Ratio, c.Low, c.High, c.Processes)
-	if g, ok = later(now, c); !ok || c.High > 1-leastProbed {
+	g, ok := later(now, c)
+	if !ok || c.High > 1-leastProbed {
 		return nil, fmt.Sprintf("%s; to advise it, the interval must save %s or more", measured, percent(leastProbed))
 	}
 	return []*Advice{{

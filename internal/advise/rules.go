@@ -188,7 +188,7 @@ var table = []Rule{
 	},
 	{
 		Code: "other-engine", Title: "Run the model with another engine",
-		When:     "Another engine on this computer was measured beside this one and was faster, and an interleaved run in several processes is at least 10 % faster",
+		When:     "Another engine on this computer was measured beside this one and was 5 % faster or more, and an interleaved run in several processes is at least 10 % faster",
 		Silent:   "no other engine was measured, it is not faster, or the profile was saved",
 		Quantity: latency, Source: FromProbe, Where: OnHost,
 		Measured: "1 model with opmeter's kernels in Go: as promised; silent on 1. It lost once before, when it compared one process of each engine",
