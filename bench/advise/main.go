@@ -46,13 +46,11 @@ var (
 
 func main() {
 	flag.Parse()
-	err := error(nil)
+	do := func() error { return check(context.Background(), flag.Args()) }
 	if *rules != "" {
-		err = tryRules(context.Background(), strings.Split(*rules, ","))
-	} else {
-		err = check(context.Background(), flag.Args())
+		do = func() error { return tryRules(context.Background(), strings.Split(*rules, ",")) }
 	}
-	if err != nil {
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "advise:", err)
 		os.Exit(1)
 	}
