@@ -187,6 +187,18 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// A figure that is not known for one version has no allowance: nothing was judged.
+func TestUnknownAllowance(t *testing.T) {
+	t.Parallel()
+	r := Row{Base: new(1.0), Unit: "B", Verdict: Undecided}
+	if got := r.cells()[4]; got != "" {
+		t.Errorf("allowed %q", got)
+	}
+	if r.New, r.Allowed = new(1.0), 1024; r.cells()[4] != "1,024 B" {
+		t.Errorf("allowed %q", r.cells()[4])
+	}
+}
+
 // Layers are listed by the size of their change, with those that only one version has.
 func TestChanges(t *testing.T) {
 	t.Parallel()

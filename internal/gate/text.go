@@ -93,7 +93,7 @@ func (r *Row) detail() (s string) {
 // allowed writes the allowance of a row.
 func (r *Row) allowed() string {
 	switch {
-	case r.Base == nil || r.Verdict == New:
+	case r.Base == nil || r.New == nil || r.Verdict == New:
 		return ""
 	case r.Ratio != nil && *r.Base > 0:
 		return percent(r.Allowed / *r.Base)
