@@ -70,6 +70,9 @@ func (f *workerFlags) options(c *cobra.Command) (o opmeter.Options, err error) {
 // alternatives are what the arguments name.
 type alternatives struct {
 	list []ab.Alternative
+	// files are the models by alternative that names begin with, "" where they do not; options are
+	// what follows in such names.
+	files, options []string
 	// threads is the number of processors that each of them uses, 0 if unknown.
 	threads int
 }
@@ -175,17 +178,18 @@ func (f *abFlags) models(a *app, c *cobra.Command, args []string) (alternatives,
 				own = append(slices.Clone(common), "--engine="+e)
 			}
 			for _, program := range programs {
-				x, threads, err := alternative(program, arg, own)
+				x, file, options, threads, err := alternative(program, arg, own)
 				if err != nil {
 					return out, err
 				}
 				switch {
 				case len(engines) > 1:
-					x.Name = found[i].name
+					x.Name, file = found[i].name, ""
 				case len(programs) > 1:
-					x.Name = program
+					x.Name, file = program, ""
 				}
 				out.list, out.threads = append(out.list, x), max(out.threads, threads)
+				out.files, out.options = append(out.files, file), append(out.options, options)
 			}
 		}
 	}
@@ -211,17 +215,17 @@ func (f *abFlags) programs() ([]string, error) {
 // workerSet are the flags of a worker.
 func workerSet() *pflag.FlagSet { return newWorker(&app{}).Flags() }
 
-// alternative reads one argument: a model, or a model with options. It checks what can be checked
-// without running it.
-func alternative(program, arg string, common []string) (x ab.Alternative, threads int, err error) {
+// alternative reads one argument: a model, or a model with options, which it returns as they are
+// shown. It checks what can be checked without running it.
+func alternative(program, arg string, common []string) (x ab.Alternative, file, options string, threads int, err error) {
 	own := []string{arg}
 	if st, err := os.Stat(arg); err != nil || st.IsDir() {
 		if own, _, err = commandWords(arg); err != nil {
-			return x, 0, err
+			return x, "", "", 0, err
 		}
 	}
 	if len(own) == 0 {
-		return x, 0, useError("%q names no model", arg)
+		return x, "", "", 0, useError("%q names no model", arg)
 	}
 	other := &app{}
 	var w workerFlags
@@ -229,34 +233,34 @@ func alternative(program, arg string, common []string) (x ab.Alternative, thread
 	(&cobra.Command{Use: "opmeter"}).AddCommand(c)
 	w.add(other, c)
 	if err := c.Flags().Parse(append(slices.Clone(common), own...)); err != nil {
-		return x, 0, withStatus(statusUse, fmt.Errorf("%q: %w", arg, badFlag(c, err)))
+		return x, "", "", 0, withStatus(statusUse, fmt.Errorf("%q: %w", arg, badFlag(c, err)))
 	}
 	files := c.Flags().Args()
 	if len(files) != 1 {
-		return x, 0, useError("%q: an alternative has one model, not %d", arg, len(files))
+		return x, "", "", 0, useError("%q: an alternative has one model, not %d", arg, len(files))
 	}
-	file, err := findModel(files[0])
+	file, err = findModel(files[0])
 	if err != nil {
-		return x, 0, err
+		return x, "", "", 0, err
 	}
 	if st, err := os.Stat(file); err != nil {
-		return x, 0, withStatus(statusInput, plainPath(err))
+		return x, "", "", 0, withStatus(statusInput, plainPath(err))
 	} else if st.IsDir() {
-		return x, 0, useError("%s is a folder: name a model file", file)
+		return x, "", "", 0, useError("%s is a folder: name a model file", file)
 	}
 	if _, err := w.options(c); err != nil {
-		return x, 0, err
+		return x, "", "", 0, err
 	}
-	x.Name, x.Options = filepath.Base(file), changed(c, c.Flags())
+	x.Options = changed(c, c.Flags())
 	if len(own) > 1 {
 		for _, word := range own {
 			if word != files[0] {
-				x.Name += " " + withoutFolder(word)
+				options += " " + withoutFolder(word)
 			}
 		}
 	}
 	x.Command = append([]string{program, workerVerb, file}, x.Options...)
-	return x, w.threads, nil
+	return x, file, options, w.threads, nil
 }
 
 // withoutFolder shortens a file in a name, such as the library of an engine, to its last part.
@@ -297,6 +301,7 @@ func (f *abFlags) commands(c *cobra.Command, args []string) (alternatives, error
 			return out, useError("%q is not a command", arg)
 		}
 		out.list = append(out.list, ab.Alternative{Name: arg, Command: line})
+		out.files, out.options = append(out.files, ""), append(out.options, "")
 	}
 	if len(out.list) < 2 {
 		return out, useError("name two or more commands, each in quotes")
@@ -304,19 +309,25 @@ func (f *abFlags) commands(c *cobra.Command, args []string) (alternatives, error
 	return out, nil
 }
 
-// call names the alternatives as the user does, and numbers those of one name.
+// call names the alternatives as the user does: models by their files, with folders where these
+// tell them apart. It numbers those of one name.
 func (l *alternatives) call(names []string) error {
 	if len(names) > 0 && len(names) != len(l.list) {
 		return useError("--name: give one for each of the %d alternatives, or none", len(l.list))
+	}
+	for i, name := range named(l.files, filepath.Base) {
+		if name != "" {
+			l.list[i].Name = name + l.options[i]
+		}
 	}
 	for i := range l.list {
 		x := &l.list[i]
 		if len(names) > 0 {
 			x.Name = names[i]
 		}
-		base := x.Name
+		first := x.Name
 		for n := 2; slices.ContainsFunc(l.list[:i], func(o ab.Alternative) bool { return o.Name == x.Name }); n++ {
-			x.Name = fmt.Sprintf("%s (%d)", base, n)
+			x.Name = fmt.Sprintf("%s (%d)", first, n)
 		}
 	}
 	return nil

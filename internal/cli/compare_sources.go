@@ -147,23 +147,21 @@ func unique(runs []compare.Named, files []string) {
 	for i := range runs {
 		seen[runs[i].Name]++
 	}
-	whole := map[string][]int{}
+	alike := make([]string, len(files))
 	for i, f := range files {
-		if f != "" && seen[runs[i].Name] > 1 {
-			whole[base(f)] = append(whole[base(f)], i)
+		if seen[runs[i].Name] > 1 {
+			alike[i] = f
 		}
 	}
-	for _, same := range whole {
-		if len(same) == 1 {
-			runs[same[0]].Name = base(files[same[0]])
-			continue
+	ending := func(f string) string { // only where it tells files apart
+		if slices.ContainsFunc(alike, func(o string) bool { return o != f && o != "" && base(o) == base(f) }) {
+			return plainName(f)
 		}
-		paths := make([]string, len(same))
-		for n, i := range same {
-			paths[n] = files[i]
-		}
-		for n, name := range withFolders(paths) {
-			runs[same[n]].Name = name
+		return base(f)
+	}
+	for i, name := range named(alike, ending) {
+		if name != "" {
+			runs[i].Name = name
 		}
 	}
 	clear(seen)
@@ -175,20 +173,31 @@ func unique(runs []compare.Named, files []string) {
 	}
 }
 
-// withFolders are the names of files of one name, without endings, with as many of their folders as
-// tell them apart.
-func withFolders(paths []string) []string {
-	out, most := make([]string, len(paths)), 1
-	for n := 1; n <= most; n++ {
-		seen := map[string]bool{}
-		for i, p := range paths {
-			parts := strings.Split(filepath.ToSlash(filepath.Clean(p)), "/")
-			most = max(most, len(parts))
-			out[i] = strings.Join(append(parts[max(0, len(parts)-n):len(parts)-1], plainName(p)), "/")
-			seen[out[i]] = true
+// named are the names of files by their base names, with as many of their folders as tell files of
+// one base name apart; "" for no file.
+func named(files []string, plain func(file string) string) []string {
+	out, same := make([]string, len(files)), map[string][]int{}
+	for i, f := range files {
+		if f != "" {
+			same[base(f)] = append(same[base(f)], i)
 		}
-		if len(seen) == len(paths) {
-			break
+	}
+	for _, at := range same {
+		paths, most := map[string]bool{}, 1
+		for _, i := range at {
+			f := filepath.ToSlash(filepath.Clean(files[i]))
+			paths[f], most = true, max(most, strings.Count(f, "/")+1)
+		}
+		for n := 1; n <= most; n++ {
+			seen := map[string]bool{}
+			for _, i := range at {
+				parts := strings.Split(filepath.ToSlash(filepath.Clean(files[i])), "/")
+				out[i] = strings.Join(append(parts[max(0, len(parts)-n):len(parts)-1], plain(files[i])), "/")
+				seen[out[i]] = true
+			}
+			if len(seen) == len(paths) {
+				break
+			}
 		}
 	}
 	return out
