@@ -322,11 +322,16 @@ type versusGroup struct {
 	Op      string         `json:"op"`
 	Count   int            `json:"operators"`
 	Name    string         `json:"name"`
-	Kind    string         `json:"kind"`
-	Certain bool           `json:"certain"`
+	Matches []versusMatch  `json:"matches"`
 	Layers  [][]int64      `json:"layers"`
 	Figures []*versusValue `json:"figures"`
 	Ratios  []*versusValue `json:"ratios"`
+}
+
+// versusMatch says how the layers of a run differ from those of the first run.
+type versusMatch struct {
+	Kind    string `json:"kind"`
+	Certain bool   `json:"certain"`
 }
 
 // row names a group as the tables of opmeter compare do.
@@ -335,7 +340,15 @@ func (g *versusGroup) row() comparedRow {
 	if g.Count > 1 {
 		op = fmt.Sprintf("%s +%d", op, g.Count-1)
 	}
-	return comparedRow{op, clip(g.Name), g.Kind, !g.Certain, g.Figures, g.Ratios}
+	row := comparedRow{Op: op, Name: clip(g.Name), Figures: g.Figures, Ratios: g.Ratios}
+	for i, m := range g.Matches {
+		if i == 0 {
+			m = versusMatch{Certain: true} // the first run is what the others are compared with
+		}
+		row.Kinds = append(row.Kinds, m.Kind)
+		row.Unsure = append(row.Unsure, !m.Certain && m.Kind != "inserted" && m.Kind != "removed")
+	}
+	return row
 }
 
 type versusValue struct {
@@ -361,8 +374,8 @@ type compared struct {
 type comparedRow struct {
 	Op      string         `json:"op" jsonschema:"operator; +2 means with two more layers"`
 	Name    string         `json:"name,omitempty"`
-	Kind    string         `json:"kind,omitempty" jsonschema:"how the layers differ, such as same, resized, inserted"`
-	Unsure  bool           `json:"unsure,omitempty" jsonschema:"it is not certain that the layers belong together"`
+	Kinds   []string       `json:"kinds,omitempty" jsonschema:"one for each run: how its layers differ from those of the first run, such as same, resized, inserted; empty for the first run"`
+	Unsure  []bool         `json:"unsure,omitempty" jsonschema:"one for each run: it is not certain that its layers belong to those of the first run"`
 	Figures []*versusValue `json:"figures" jsonschema:"one for each run, null if unknown"`
 	Ratios  []*versusValue `json:"ratios"`
 }
@@ -473,22 +486,25 @@ func orDefault(limit int) int {
 
 // text is a line about a row.
 func (r *comparedRow) text(unit string) string {
-	var list []string
-	for _, f := range r.Figures {
+	list := make([]string, len(r.Figures))
+	for i, f := range r.Figures {
 		switch {
 		case f == nil || f.Value == nil:
-			list = append(list, "unknown")
+			list[i] = "unknown"
 		case unit == "s":
-			list = append(list, seconds(*f.Value))
+			list[i] = seconds(*f.Value)
 		default:
-			list = append(list, strings.TrimSpace(amount(*f.Value)+" "+unit))
+			list[i] = strings.TrimSpace(amount(*f.Value) + " " + unit)
+		}
+		switch {
+		case i >= len(r.Kinds) || r.Kinds[i] == "":
+		case r.Unsure[i]:
+			list[i] += " (" + r.Kinds[i] + "?)"
+		case r.Kinds[i] != "same":
+			list[i] += " (" + r.Kinds[i] + ")"
 		}
 	}
-	unsure := ""
-	if r.Unsure {
-		unsure = " ?"
-	}
-	return fmt.Sprintf("%s %s%s: %s", r.Op, r.Name, unsure, strings.Join(list, ", "))
+	return fmt.Sprintf("%s: %s", strings.TrimSpace(r.Op+" "+r.Name), strings.Join(list, ", "))
 }
 
 type layersArgs struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,9 +13,9 @@ import (
 func TestRowNames(t *testing.T) {
 	t.Parallel()
 	for group, want := range map[string]string{
-		`{"op":"Flatten","name":"c","operators":2,"certain":true,"figures":[{"value":1e-6},{}]}`: "Flatten +1 c: 1 µs, unknown",
-		`{"op":"Relu","name":"r","operators":1,"certain":false,"figures":[null]}`:                "Relu r ?: unknown",
-		`{"op":"Conv","name":"a","operators":1,"certain":true,"figures":[{"value":0.002}]}`:      "Conv a: 2 ms",
+		`{"op":"Flatten","name":"c","operators":2,"figures":[{"value":1e-6},{}]}`:                            "Flatten +1 c: 1 µs, unknown",
+		`{"op":"Relu","name":"r","operators":1,"matches":[{},{"kind":"same"}],"figures":[{"value":2},null]}`: "Relu r: 2 s, unknown (same?)",
+		`{"op":"Conv","name":"a","operators":1,"figures":[{"value":0.002}]}`:                                 "Conv a: 2 ms",
 	} {
 		var g versusGroup
 		if err := json.Unmarshal([]byte(group), &g); err != nil {
@@ -89,5 +90,25 @@ func TestAgentWords(t *testing.T) {
 		if got := agentWords(text); got != want {
 			t.Errorf("%q becomes %q, expected %q", text, got, want)
 		}
+	}
+}
+
+// TestComparedRow says by run how the layers of a row differ from those of the first run.
+func TestComparedRow(t *testing.T) {
+	t.Parallel()
+	value := func(v float64) *versusValue { return &versusValue{Value: &v} }
+	g := versusGroup{
+		Op: "Conv", Name: "c", Count: 2, Figures: []*versusValue{value(1), value(2), value(3), nil},
+		Matches: []versusMatch{{}, {"same", true}, {"quantised", false}, {"removed", false}},
+	}
+	r := g.row()
+	if want := []string{"", "same", "quantised", "removed"}; !slices.Equal(r.Kinds, want) {
+		t.Errorf("kinds %q, want %q", r.Kinds, want)
+	}
+	if want := []bool{false, false, true, false}; !slices.Equal(r.Unsure, want) {
+		t.Errorf("unsure %v, want %v", r.Unsure, want)
+	}
+	if got, want := r.text("B"), "Conv +1 c: 1 B, 2 B, 3 B (quantised?), unknown (removed)"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
