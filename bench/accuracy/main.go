@@ -59,7 +59,11 @@ func run(data string, out []string, rows, nested bool) error {
 	fmt.Println("\nfrom: measured = the core, chip and runtime have others; other chip = the core and runtime have; scaled = other cores of the tier, this core by another family;\n" +
 		"tier = other cores only; other era = another version of the runtime; none = nothing is left to estimate from.")
 	fmt.Println("\nSingle layers, one source at a time:")
-	if err := groups(s.Bands.StateLayers(study.LeaveLayersOut(all.Measurements, fit.Default))); err != nil {
+	layers := s.Bands.StateLayers(study.LeaveLayersOut(all.Measurements, fit.Default))
+	if err := groups(layers); err != nil {
+		return err
+	}
+	if err := ratios(layers); err != nil {
 		return err
 	}
 	if err := plain(all.Plain); err != nil {
@@ -89,6 +93,9 @@ func leaveOut(l *study.LeaveOut, s *study.Study, rows, nested bool) error {
 	}
 	fmt.Printf("\n%d whole-model measurements of %d sources are left out one %s at a time.\n\n", len(held), len(fit.Sources(ms)), l.Name)
 	if err := groups(held); err != nil {
+		return err
+	}
+	if err := ratios(held); err != nil {
 		return err
 	}
 	fmt.Println("\nOf them the boards of 2026:")
@@ -137,6 +144,36 @@ func groups(held []*study.Held) error {
 	}
 	for _, k := range sorted(sums) {
 		line(w, k, sums[k])
+	}
+	return w.Flush()
+}
+
+// ratios prints how well the ratio of two estimates holds that one source measured on one chip with
+// one version of a runtime. Their errors have causes in common, which cancel in the ratio.
+func ratios(held []*study.Held) error {
+	errs, parts, in := map[string][]float64{}, map[string][]float64{}, map[string]int{}
+	for i, a := range held {
+		for _, b := range held[:i] {
+			x, y := a.M, b.M
+			if a.How == "" || b.How == "" || x.Source != y.Source || x.Chip != y.Chip || x.Group() != y.Group() || x.Model == y.Model {
+				continue
+			}
+			off := math.Abs(math.Log(a.Predicted/x.Cycles) - math.Log(b.Predicted/y.Cycles))
+			k, half := study.TypeOf(x).String(), math.Hypot(a.Half, b.Half)
+			errs[k], parts[k] = append(errs[k], off), append(parts[k], off/half)
+			if off <= half {
+				in[k]++
+			}
+		}
+	}
+	fmt.Println("\nRatios of two of them, by one source on one chip:")
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "type\tpairs\tmedian\t90 %\tin band of independent errors\tpart of it that holds 90 %\t")
+	for _, k := range sorted(errs) {
+		sort.Float64s(errs[k])
+		sort.Float64s(parts[k])
+		n := float64(len(errs[k]))
+		fmt.Fprintf(w, "%s\t%.0f\t×%.2f\t×%.2f\t%.1f %%\t%.2f\t\n", k, n, math.Exp(stats.Quantile(errs[k], 0.5)), math.Exp(stats.Quantile(errs[k], 0.9)), 100*float64(in[k])/n, stats.Quantile(parts[k], 0.9))
 	}
 	return w.Flush()
 }

@@ -154,6 +154,10 @@ func judged(t *compare.Table) error {
 				apart = append(apart, fmt.Sprintf("%s does not compare with %s: %s", t.Runs[k].Name, t.Runs[0].Name, why))
 				continue
 			}
+			if t.OtherMachines(k) {
+				apart = append(apart, fmt.Sprintf("%s is %s on another machine, whose times say nothing about the model", t.Runs[k].Name, t.Runs[0].Name))
+				continue
+			}
 			undecided = append(undecided, t.Runs[k].Name)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // differences says in which of their properties the runs of a comparison differ.
-type differences struct{ engines, kinds, targets, dtypes, threads, models bool }
+type differences struct{ engines, kinds, targets, dtypes, threads, models, machines bool }
 
 func differing(t *compare.Table) (d differences) {
 	first := &t.Runs[0]
@@ -21,6 +21,7 @@ func differing(t *compare.Table) (d differences) {
 		d.kinds = d.kinds || words.VersusSource(r) != words.VersusSource(first)
 		d.targets = d.targets || r.Target != first.Target
 		d.dtypes = d.dtypes || r.DType != first.DType
+		d.machines = d.machines || t.OtherMachines(i) && r.Machine != first.Machine
 		d.models = d.models || r.Model != first.Model
 		d.threads = d.threads || r.Threads != nil && first.Threads != nil && *r.Threads != *first.Threads
 	}
@@ -50,7 +51,7 @@ func only(yes bool, s string) string {
 // label names a run with the properties in which it differs from others: "two [2 threads]".
 func (d differences) label(r *compare.Run) string {
 	var parts []string
-	for _, s := range []string{only(d.models && r.Model != r.Name, r.Model), d.kind(r), d.dtype(r), d.target(r), d.engine(r)} {
+	for _, s := range []string{only(d.models && r.Model != r.Name, r.Model), only(d.machines, r.Machine), d.kind(r), d.dtype(r), d.target(r), d.engine(r)} {
 		if s != "" && !slices.Contains(parts, s) {
 			parts = append(parts, s)
 		}
@@ -115,6 +116,8 @@ func answer(t *compare.Table, d differences, k int) string {
 	switch {
 	case r.Ratio.Interval == compare.Exact && ratio == 1:
 		return fmt.Sprintf("%s takes as long as %s (%s)", a, b, show(*r.Total.Value))
+	case low == 1 && high == 1:
+		return fmt.Sprintf("%s takes as long as %s (%s): estimates of the same layers are equal", a, b, show(*r.Total.Value))
 	case r.Ratio.Verdict == compare.Alike:
 		return fmt.Sprintf("%s is as fast as %s within 5 %% %s", a, b, between(same, low, high))
 	case !versusDiffers(r.Ratio.Verdict):
@@ -123,6 +126,9 @@ func answer(t *compare.Table, d differences, k int) string {
 		s = fmt.Sprintf("%s is %sx as fast as %s %s", a, words.Ratio(1/ratio), b, between("", 1/high, 1/low))
 	default: // told as time
 		s = fmt.Sprintf("%s takes %sx as long as %s %s", a, words.Ratio(ratio), b, between("", low, high))
+	}
+	if t.OtherMachines(k) {
+		s += " · compares the machines, not the model"
 	}
 	if r.Trust == profile.Unreliable || first.Trust == profile.Unreliable {
 		s += " · unstable: repeat the measurement"

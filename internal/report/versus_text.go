@@ -449,8 +449,11 @@ func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, 
 	return inColumns(b, rows, keeps, o)
 }
 
-// groupWhy says why a row differs, where it does.
+// groupWhy says why a row differs, where it does, or that the bands of estimates overlap.
 func groupWhy(g *compare.Group, k int) string {
+	if g.Ratios[k].Overlaps() {
+		return strings.TrimSuffix("bands overlap, "+words.VersusReasons(g.Reasons[k]), ", ")
+	}
 	return only(versusDiffers(g.Ratios[k].Verdict) || g.Match(k).Kind == align.Replaced, words.VersusReasons(g.Reasons[k]))
 }
 

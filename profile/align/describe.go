@@ -29,10 +29,15 @@ func describe(l *profile.Layer) description {
 	return d
 }
 
+// number lists options that number a layer in its engine and say nothing of its operator.
+var number = map[string]bool{"node_index": true}
+
 func exactly(l *profile.Layer) uint64 {
 	parts := []string{l.Domain, l.Op}
 	for _, o := range l.Options {
-		parts = append(parts, o.Key, o.Value)
+		if !number[o.Key] {
+			parts = append(parts, o.Key, o.Value)
+		}
 	}
 	for _, ts := range [][]profile.Tensor{l.Inputs, l.Outputs} {
 		parts = append(parts, "|")

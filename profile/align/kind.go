@@ -274,22 +274,22 @@ func (j *joiner) sameOptions(a, b *profile.Layer) bool {
 	if lite(a) != lite(b) || a.Op != b.Op || a.Domain != b.Domain {
 		return windowOf(a) == windowOf(b) && classOf(a.Op) == classOf(b.Op)
 	}
-	return statedIn(a, b) && statedIn(b, a)
+	return len(OtherOptions(a, b))+len(OtherOptions(b, a)) == 0
 }
 
-// statedIn reports whether the options of a layer have the same values in another one of the same
+// OtherOptions lists the options of a layer that have another value in another one of the same
 // operator. What a file leaves out has its default, if the option has one; engines add others.
-func statedIn(a, b *profile.Layer) bool {
-	return !slices.ContainsFunc(a.Options, func(o profile.Option) bool {
-		v := b.Option(o.Key)
+func OtherOptions(a, b *profile.Layer) (out []profile.Option) {
+	for _, o := range a.Options {
+		v, ok := b.Option(o.Key), true
 		if v == "" {
-			var ok bool
-			if v, ok = defaultOf(b, o.Key); !ok {
-				return false
-			}
+			v, ok = defaultOf(b, o.Key)
 		}
-		return axisOf(a, o.Key, o.Value) != axisOf(b, o.Key, v)
-	})
+		if ok && !number[o.Key] && axisOf(a, o.Key, o.Value) != axisOf(b, o.Key, v) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // defaults are the defaults of options, by operator where these differ: empty where profiles leave

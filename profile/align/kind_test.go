@@ -260,6 +260,16 @@ func TestKinds(t *testing.T) {
 			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: same",
 		},
 		{
+			"numbers of nodes", built("", func(g *maker) {
+				plain(g)
+				g.p.Layers[4].Options = []profile.Option{{Key: "node_index", Value: "4"}}
+			}), built("", func(g *maker) {
+				plain(g)
+				g.p.Layers[4].Options = []profile.Option{{Key: "node_index", Value: "9"}}
+			}),
+			"Conv | Conv: same\nRelu | Relu: same\nMaxPool | MaxPool: same\nConv | Conv: same\nSoftmax | Softmax: same",
+		},
+		{
 			"one file in two engines", built("", plain), oneFile(built("", plain), func(p *profile.Profile) {
 				p.Layers[0].Sparsity = &profile.Sparsity{Weights: new(0.5)}
 				p.Layers[4].Options = []profile.Option{{Key: "alpha", Value: "7"}}

@@ -26,7 +26,7 @@ func (b *builder) gather() {
 		if !ok {
 			at[key] = len(rows)
 			row := *g
-			row.Op, row.Name, row.Kind, row.Matches = "", key, "", nil
+			row.Op, row.Name, row.Kind, row.Matches, row.same = "", key, "", nil, slices.Clone(g.same)
 			if b.t.By == ByOp {
 				row.Op, row.Name = key, ""
 			}
@@ -36,6 +36,7 @@ func (b *builder) gather() {
 		row := &rows[n]
 		for k := range row.Layers {
 			row.Layers[k] = append(row.Layers[k], g.Layers[k]...)
+			row.same[k] = row.same[k] && g.same[k]
 		}
 		row.Confidence = align.Weaker(row.Confidence, g.Confidence)
 	}

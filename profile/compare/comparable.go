@@ -70,7 +70,9 @@ func (b *builder) compares() {
 			continue
 		}
 		b.add(OtherKind, k, origin(first.Target.Kind) != origin(p.Target.Kind))
-		b.add(OtherMachine, k, otherMachine(first, p))
+		machines := otherMachine(first, p)
+		b.add(OtherMachine, k, machines && !oneModel(&first.Model, &p.Model))
+		b.add(Machines, k, machines && oneModel(&first.Model, &p.Model))
 		b.add(OtherShapes, k, !sameShapes(first.Model.Inputs, p.Model.Inputs))
 		b.add(OtherBatch, k, apart(first.Settings.Batch, p.Settings.Batch))
 		b.add(OtherInputs, k, otherInputs(first, p))
@@ -123,6 +125,12 @@ func otherMachine(a, b *profile.Profile) bool {
 	return a.Host != nil && b.Host != nil && a.Host.Fingerprint != "" && b.Host.Fingerprint != "" && a.Host.Fingerprint != b.Host.Fingerprint
 }
 
+// oneModel reports whether two models are known to be the same: other machines then are what a
+// comparison is about.
+func oneModel(a, b *profile.Model) bool {
+	return a.StructureSHA256 != "" && a.StructureSHA256 == b.StructureSHA256 || a.SHA256 != "" && a.SHA256 == b.SHA256
+}
+
 // runsHere reports whether the times of a profile are those of a processor with a choice of
 // threads.
 func runsHere(p *profile.Profile) bool {
@@ -130,9 +138,13 @@ func runsHere(p *profile.Profile) bool {
 	return m != nil && (p.Target.Kind == profile.TargetHost || p.Target.Kind == profile.TargetImport)
 }
 
-// cold reports whether the time of a profile is that of a single inference, which finds caches and
-// buffers cold.
+// cold reports whether the time of a profile is that of a single inference that found caches and
+// buffers cold: nothing warmed up before it, as far as the profile says.
 func cold(p *profile.Profile) bool {
 	_, m := p.Cost()
-	return m != nil && m.Kind == profile.Measured && p.Target.Kind != profile.TargetDevice && m.N != nil && *m.N == 1
+	if m == nil || m.Kind != profile.Measured || p.Target.Kind == profile.TargetDevice || m.N == nil || *m.N != 1 {
+		return false
+	}
+	ph := p.Phases
+	return ph == nil || ph.Warmup == nil || ph.Warmup.Count == nil || *ph.Warmup.Count == 0
 }

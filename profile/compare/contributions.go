@@ -172,8 +172,10 @@ func (b *builder) reasons(g *Group, k int) []Reason {
 	r.number(ByBytes, traffic(x), traffic(y), 1)
 	r.text(ByType, most(x, b.types[0]), most(y, b.types[k]))
 	if g.Match(k).Kind == align.Replaced {
-		first, this := options(x, y)
-		r.text(ByOptions, first, this)
+		if p.Target.Kind != profile.TargetImport && q.Target.Kind != profile.TargetImport { // options of records are notes
+			first, this := options(x, y)
+			r.text(ByOptions, first, this)
+		}
 	}
 	r.text(ByKernel, most(x, kernel), most(y, kernel))
 	r.text(ByPlacement, most(x, placed), most(y, placed))
@@ -218,10 +220,8 @@ func options(x, y profile.Layers) (first, this string) {
 	}
 	list := func(a, b *profile.Layer) string {
 		var parts []string
-		for _, o := range a.Options {
-			if b.Option(o.Key) != o.Value {
-				parts = append(parts, o.Key+" "+o.Value)
-			}
+		for _, o := range align.OtherOptions(a, b) {
+			parts = append(parts, o.Key+" "+o.Value)
 		}
 		return cmp.Or(strings.Join(parts, ", "), "default")
 	}

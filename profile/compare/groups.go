@@ -38,6 +38,9 @@ type builder struct {
 	types []func(*profile.Layer) string
 	// inserted are the layers of each run that do no operator of the model.
 	inserted [][]int64
+	// estimator says by run that figures are estimates by the same means as those of the first run,
+	// same that all of its layers are the same, too.
+	estimator, same []bool
 }
 
 func (b *builder) root(i int) int {
@@ -218,6 +221,9 @@ func (b *builder) groups() {
 		b.name(&b.t.Groups[i])
 	}
 	b.kinds(at)
+	for k := range b.ps {
+		b.same = append(b.same, !slices.ContainsFunc(b.t.Groups, func(g Group) bool { return !g.same[k] }))
+	}
 }
 
 // name names a row by the layer that the others serve: weights that are dequantised come before it.
@@ -265,7 +271,7 @@ func (b *builder) figures() {
 			g.Operators = max(g.Operators, int64(len(g.Layers[k])))
 			g.Ratios[k] = Ratio{Verdict: Open}
 			if k > 0 {
-				g.Ratios[k] = b.ratio(b.t.Topic, k, g.Figures[k], g.Figures[0])
+				g.Ratios[k] = b.ratio(b.t.Topic, k, g.Figures[k], g.Figures[0], g.same[k])
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func stronger(a, b align.Kind) align.Kind {
 func (b *builder) kinds(at map[int]int) {
 	for i := range b.t.Groups {
 		g := &b.t.Groups[i]
-		g.Certain, g.Matches = true, slices.Repeat([]Match{{Certain: true}}, len(b.ps))
+		g.Certain, g.Matches, g.same = true, slices.Repeat([]Match{{Certain: true}}, len(b.ps)), make([]bool, len(b.ps))
 	}
 	for _, p := range b.pairs {
 		if p.kind == align.Inserted || p.kind == align.Removed {
@@ -74,6 +74,7 @@ func (b *builder) kinds(at map[int]int) {
 				m.Kind = counted(len(g.Layers[0]), len(g.Layers[k+1]))
 			}
 			g.Kind = stronger(g.Kind, m.Kind)
+			g.same[k+1] = m.Kind == align.Same
 		}
 		if g.oneSided() {
 			g.Kind, g.Certain = kindOf(g), false

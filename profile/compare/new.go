@@ -56,7 +56,7 @@ func With(runs []Named, o Options) (*Table, error) {
 		if alternates(b.repeats[0], b.repeats[k]) {
 			off = [2]float64{}
 		}
-		b.errors = append(b.errors, off)
+		b.errors, b.estimator = append(b.errors, off), append(b.estimator, sameEstimator(runs[0].Profile, runs[k].Profile))
 	}
 	b.t.Profiles, b.t.Repeats = b.ps, b.repeats
 	if err := b.choose(o); err != nil {

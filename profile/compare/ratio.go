@@ -173,14 +173,25 @@ func mean(fs []Figure) Figure {
 	return out
 }
 
-// ratio compares a figure of run k with that of the first run. Figures of a topic that does not
-// compare have a ratio without a verdict.
-func (b *builder) ratio(topic Topic, k int, a, first Figure) Ratio {
+// ratio compares a figure of run k with that of the first run, of layers that may be the same.
+// Figures of a topic that does not compare have a ratio without a verdict.
+func (b *builder) ratio(topic Topic, k int, a, first Figure, same bool) Ratio {
 	r := b.divide(k, a, first)
+	if r.Interval == Band90 && same && b.estimator[k] && math.Abs(*r.Value-1) <= rounding {
+		r = Ratio{Value: new(1.0), Low: new(1.0), High: new(1.0), Interval: Band90, Verdict: Alike}
+	}
 	if b.whyNot[k][topic] != "" {
 		r.Verdict, r.P = Incomparable, nil
 	}
 	return r
+}
+
+// sameEstimator reports whether the figures of two profiles are estimates for one target by one
+// version of an estimator: it takes the same layers for equal, whatever it is wrong about.
+func sameEstimator(a, b *profile.Profile) bool {
+	x, y := &a.Settings, &b.Settings
+	return source(a) == Estimated && source(b) == Estimated && a.Target.ID == b.Target.ID && a.Target.Engine == b.Target.Engine &&
+		x.TargetSHA256 != "" && x.TargetSHA256 == y.TargetSHA256 && x.Engine == y.Engine && x.EngineVersion == y.EngineVersion && x.Version == y.Version
 }
 
 // divide is the ratio of figures that compare.

@@ -45,7 +45,7 @@ func (b *builder) runs(named []Named) {
 	label(t.Runs)
 	for k := range t.Runs[1:] {
 		r := &t.Runs[k+1]
-		r.Ratio = b.ratio(t.Topic, k+1, r.Total, t.Runs[0].Total)
+		r.Ratio = b.ratio(t.Topic, k+1, r.Total, t.Runs[0].Total, b.same[k+1])
 	}
 	for k := range t.Runs {
 		r := &t.Runs[k]
@@ -293,6 +293,7 @@ func (b *builder) notes() {
 		_, m := p.Cost()
 		b.add(NoTimes, k, b.counts && m == nil)
 		b.add(NoLayers, k, b.t.Runs[k].Operators == nil)
+		b.add(WideBands, k, slices.ContainsFunc(b.t.Groups, func(g Group) bool { return g.Ratios[k].Overlaps() }))
 		if k == 0 {
 			continue
 		}
@@ -314,8 +315,8 @@ func (b *builder) notes() {
 
 // noteOrder is the order of notes: those about what does not compare come first.
 var noteOrder = []NoteCode{
-	Unrelated, OtherKind, OtherMachine, OtherShapes, OtherBatch, ColdRun, UnknownThreads, NotWhole, OtherInputs,
-	OtherModel, OtherName, OtherNodes, OtherResults, OtherThreads, NotGood, NoTimes, NoLayers,
+	Unrelated, OtherKind, OtherMachine, Machines, OtherShapes, OtherBatch, ColdRun, UnknownThreads, NotWhole, OtherInputs,
+	OtherModel, OtherName, OtherNodes, OtherResults, OtherThreads, NotGood, WideBands, NoTimes, NoLayers,
 }
 
 func apart(a, b *int64) bool { return a != nil && b != nil && *a != *b }

@@ -65,7 +65,8 @@ type Figure struct {
 // latency where this is wider ([profile.Trust]; not for interleaved runs), and what two processes
 // on one computer differ by without showing it (0.5 %, a standard deviation). Of several profiles
 // of one run it comes from their spread. Errors of two runs are independent: the interval of the
-// ratio has 95 % of Student's distribution. A ratio whose interval leaves out 1 is [Slower] or
+// ratio has 95 % of Student's distribution. Estimates of the same layers by one estimator for one
+// target are equal, and their ratio is 1 without an error. A ratio whose interval leaves out 1 is [Slower] or
 // [Faster] ([More] or [Less] of other figures), one whose interval lies within 5 % of 1 is
 // [Alike], all else is [Open]. Of the groups of a run, only those differ that the procedure of
 // Benjamini and Hochberg leaves at a false discovery rate of 5 %.
@@ -160,6 +161,8 @@ type Group struct {
 	Contributions []*float64 `json:"contributions"`
 	// Reasons say by run in what the layers differ from those of the first run.
 	Reasons [][]Reason `json:"reasons"`
+
+	same []bool // by run, all layers are the same as those of the first run
 }
 
 // Match says how the layers of a group in one run differ from those of the first run.
@@ -193,9 +196,11 @@ const (
 	OtherBatch   NoteCode = "batch"   // other sizes of the batch
 	OtherShapes  NoteCode = "shapes"  // other shapes of inputs
 	OtherInputs  NoteCode = "inputs"  // other data of inputs
-	OtherMachine NoteCode = "machine" // other computers
-	OtherKind    NoteCode = "kind"    // figures that were measured, imported and estimated
-	// one time is that of a single inference, which is cold
+	OtherMachine NoteCode = "machine" // other computers, and other models
+	// one model on other computers: the ratio compares these
+	Machines  NoteCode = "machines"
+	OtherKind NoteCode = "kind" // figures that were measured, imported and estimated
+	// one time is that of a single inference without warm-up, which is cold
 	ColdRun NoteCode = "cold"
 	// the number of threads of one is unknown
 	UnknownThreads NoteCode = "threads_unknown"
@@ -206,6 +211,7 @@ const (
 	OtherResults NoteCode = "results" // outputs that differ by more than rounding explains
 	NoLayers     NoteCode = "layers"  // no layer has the figure
 	NoTimes      NoteCode = "times"   // no time, so that counts are compared
+	WideBands    NoteCode = "bands"   // rows are undecided, as the bands of estimates overlap
 )
 
 // Note says what does not compare well.

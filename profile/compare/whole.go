@@ -141,7 +141,7 @@ func (b *builder) whole() {
 		for k := range b.ps {
 			r, why := Ratio{Verdict: Open}, b.whyNot[k][f.topic]
 			if k > 0 {
-				r = b.ratio(f.topic, k, row.Figures[k], row.Figures[0])
+				r = b.ratio(f.topic, k, row.Figures[k], row.Figures[0], b.same[k])
 			}
 			row.Ratios = append(row.Ratios, r)
 			row.Comparable = append(row.Comparable, why == "")

@@ -16,7 +16,7 @@ import (
 // versusLimits say in short why figures do not compare.
 var versusLimits = map[compare.NoteCode]string{
 	compare.OtherMachine: "other machines", compare.OtherShapes: "other input shapes",
-	compare.OtherBatch: "other batch sizes", compare.ColdRun: "one is a single, cold inference", compare.UnknownThreads: "the number of threads of one is unknown",
+	compare.OtherBatch: "other batch sizes", compare.ColdRun: "one is a single inference without warm-up", compare.UnknownThreads: "the number of threads of one is unknown",
 	compare.NotWhole: "a profile is incomplete", compare.OtherInputs: "other input data",
 }
 
@@ -88,8 +88,10 @@ func versusNote(t *compare.Table, n *compare.Note) string {
 		return kinds(t)
 	case compare.OtherMachine:
 		return fmt.Sprintf("%s: measured on another machine than %s.", who, first)
+	case compare.Machines:
+		return fmt.Sprintf("%s: the model of %s on another machine; ratios of times compare the machines.", who, first)
 	case compare.ColdRun:
-		return fmt.Sprintf("%s: a single, cold inference stands against one of many (%s); profile it with more runs.", who, first)
+		return fmt.Sprintf("%s: a single inference without warm-up stands against warm ones (%s); profile it with more runs.", who, first)
 	case compare.UnknownThreads:
 		return fmt.Sprintf("%s: either its number of threads or that of %s is unknown.", who, first)
 	case compare.Unrelated:
@@ -100,6 +102,8 @@ func versusNote(t *compare.Table, n *compare.Note) string {
 		return fmt.Sprintf("%s: incomplete profile.", who)
 	case compare.OtherResults:
 		return otherOutputs(t, n)
+	case compare.WideBands:
+		return fmt.Sprintf("%s: rows stay undecided where the 90 %% bands of estimates overlap; errors of different layers do not cancel.", who)
 	case compare.NoTimes:
 		return fmt.Sprintf("%s: no times; profile it, or use opmeter ab, to compare times.", who)
 	case compare.NoLayers:
@@ -277,8 +281,10 @@ func VersusReasons(rs []compare.Reason) string {
 
 func reason(r *compare.Reason) string {
 	switch {
-	case r.Code == compare.ByType || r.Code == compare.ByOptions:
+	case r.Code == compare.ByType:
 		return r.FirstText + " → " + r.ThisText
+	case r.Code == compare.ByPlacement:
+		return "on " + r.ThisText + " instead of " + r.FirstText
 	case r.First == nil || r.This == nil:
 		return string(r.Code) + " " + r.FirstText + " → " + r.ThisText
 	case r.Code == compare.ByFusion:
