@@ -144,15 +144,15 @@ func (a *app) compare(c *cobra.Command, args []string, f *compareFlags) error {
 
 // judged is the error of --fail-on worse.
 func judged(t *compare.Table) error {
-	var worse, apart, undecided []string
+	var worse, undecided []string
+	apart := words.VersusApart(t)
 	for k := 1; k < len(t.Runs); k++ {
 		switch t.Judge(k) {
 		case compare.Worse:
 			worse = append(worse, t.Runs[k].Name)
 		case compare.Undecided:
-			if why := words.VersusWhyNot(t, k, t.Topic); why != "" {
-				apart = append(apart, fmt.Sprintf("%s does not compare with %s: %s", t.Runs[k].Name, t.Runs[0].Name, why))
-				continue
+			if words.VersusWhyNot(t, k, t.Topic) != "" {
+				continue // told below
 			}
 			if t.OtherMachines(k) {
 				apart = append(apart, fmt.Sprintf("%s is %s on another machine, whose times say nothing about the model", t.Runs[k].Name, t.Runs[0].Name))

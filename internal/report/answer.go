@@ -97,7 +97,8 @@ func answer(t *compare.Table, d differences, k int) string {
 	if r.Ratio.Value == nil || r.Total.Value == nil || first.Total.Value == nil {
 		return fmt.Sprintf("%s and %s: no ratio, since the total of one is missing or incomplete", a, b)
 	}
-	figures := pairOf(*r.Total.Value, " vs ", *first.Total.Value, show)
+	cells := versusCells([]compare.Figure{first.Total, r.Total}, []compare.Ratio{{}, r.Ratio}, versusPrecise(t))
+	figures := pairOfTexts(cells[1], " vs ", cells[0])
 	ratio := *r.Ratio.Value
 	if !slices.Contains(profile.Costs(), t.Quantity) {
 		return answerFigure(t, a, b, r, figures)

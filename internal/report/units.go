@@ -8,32 +8,48 @@ import (
 	"github.com/opmeter/opmeter/internal/report/words"
 )
 
+// usual is the number of significant digits of figures.
+const usual = 3
+
 // digits writes v with three significant digits, in exponent form only if it is huge.
-func digits(v float64) string {
+func digits(v float64) string { return withDigits(v, usual) }
+
+// withDigits writes v with n significant digits, three or more.
+func withDigits(v float64, n int) string {
 	a := math.Abs(v)
 	switch {
 	case a >= 99.95 || a == 0:
-		return words.Fixed(v, 0)
+		return words.Fixed(v, n-usual)
 	case a >= 9.995:
-		return words.Fixed(v, 1)
+		return words.Fixed(v, n-2)
 	case a >= 0.9995:
-		return words.Fixed(v, 2)
+		return words.Fixed(v, n-1)
 	}
-	return strconv.FormatFloat(v, 'g', 2, 64)
+	return strconv.FormatFloat(v, 'g', n-1, 64)
 }
 
-// scaled picks the prefix with which v has one to three digits before the point.
-func scaled(v float64, base float64, prefixes []string, first int, unit string) string {
-	i := first
-	for math.Abs(v) >= base*0.9995 && i < len(prefixes)-1 {
-		v /= base
+// prefixed is a kind of figures: the base of its prefixes, these, the place of the empty one, and
+// the unit.
+type prefixed struct {
+	base     float64
+	prefixes []string
+	first    int
+	unit     string
+}
+
+// text picks the prefix with which v has one to three digits before the point, and writes n
+// significant ones.
+func (k prefixed) text(v float64, n int) string {
+	i := k.first
+	for math.Abs(v) >= k.base*0.9995 && i < len(k.prefixes)-1 {
+		v /= k.base
 		i++
 	}
 	for v != 0 && math.Abs(v) < 0.9995 && i > 0 {
-		v *= base
+		v *= k.base
 		i--
 	}
-	return strings.TrimSpace(digits(v) + " " + prefixes[i] + unit)
+	return strings.TrimSpace(withDigits(v, n) + " " + k.prefixes[i] + k.unit)
 }
 
 var (
@@ -43,15 +59,23 @@ var (
 	allPrefixes   = []string{"p", "n", "µ", "m", "", "k", "M", "G", "T"}
 )
 
+var (
+	durations = prefixed{1000, timePrefixes, 3, "s"}
+	counts    = prefixed{1000, countPrefixes, 0, ""}
+	sizes     = prefixed{1024, binPrefixes, 0, "B"}
+)
+
+func quantities(unit string) prefixed { return prefixed{1000, allPrefixes, 4, unit} }
+
 // Duration writes seconds with a fitting unit, such as "1.24 ms".
-func Duration(s float64) string { return scaled(s, 1000, timePrefixes, 3, "s") }
+func Duration(s float64) string { return durations.text(s, usual) }
 
 // Count writes a count with a decimal prefix, such as "2.66 M".
 func Count(n int64) string {
 	if n > -1000 && n < 1000 {
 		return strconv.FormatInt(n, 10)
 	}
-	return scaled(float64(n), 1000, countPrefixes, 0, "")
+	return counts.text(float64(n), usual)
 }
 
 // Bytes writes a size with a binary prefix, such as "52.7 KiB".
@@ -59,11 +83,11 @@ func Bytes(n int64) string {
 	if n > -1024 && n < 1024 {
 		return strconv.FormatInt(n, 10) + " B"
 	}
-	return scaled(float64(n), 1024, binPrefixes, 0, "B")
+	return sizes.text(float64(n), usual)
 }
 
 // Quantity writes any figure with a decimal prefix and its unit.
-func Quantity(v float64, unit string) string { return scaled(v, 1000, allPrefixes, 4, unit) }
+func Quantity(v float64, unit string) string { return quantities(unit).text(v, usual) }
 
 // Percent writes a fraction as "12.3 %".
 func Percent(f float64) string { return words.Fixed(100*f, 1) + " %" }
@@ -95,7 +119,10 @@ func Range(low, high float64, show func(float64) string) string {
 
 // pairOf writes two figures with their unit once where both have the same.
 func pairOf(a float64, between string, b float64, show func(float64) string) string {
-	first, second := show(a), show(b)
+	return pairOfTexts(show(a), between, show(b))
+}
+
+func pairOfTexts(first, between, second string) string {
 	if _, unit, ok := strings.Cut(second, " "); ok {
 		first = strings.TrimSuffix(first, " "+unit)
 	}

@@ -157,13 +157,47 @@ func versusDust(t *compare.Table, g *compare.Group) bool {
 
 // versusFigure writes a figure in the unit of the table.
 func versusFigure(t *compare.Table, v *float64) string {
-	switch {
-	case v == nil:
+	if v == nil {
 		return ""
-	case t.Unit == "s":
-		return Duration(*v)
 	}
-	return Quantity(*v, t.Unit)
+	return versusPrecise(t)(*v, usual)
+}
+
+// versusPrecise writes a figure in the unit of the table with n significant digits.
+func versusPrecise(t *compare.Table) func(v float64, n int) string {
+	if t.Unit == "s" {
+		return durations.text
+	}
+	return quantities(t.Unit).text
+}
+
+// mostDigits bounds the digits of figures that hardly differ.
+const mostDigits = 12
+
+// versusCells writes the figures of a row with as many digits as explain the ratios: those that
+// differ from the first figure look different where the ratio that is shown is not 1.
+func versusCells(figures []compare.Figure, ratios []compare.Ratio, show func(v float64, n int) string) []string {
+	cells := make([]string, len(figures))
+	for n := usual; n <= mostDigits; n++ {
+		explained := true
+		for k := range figures {
+			f := &figures[k]
+			if f.Value == nil {
+				continue
+			}
+			if cells[k] = show(*f.Value, n); f.Partial {
+				cells[k] = "> " + cells[k]
+			}
+			if k > 0 && k < len(ratios) && ratios[k].Value != nil && cells[k] == cells[0] && *f.Value != *figures[0].Value {
+				ratio, _, _ := strings.Cut(strings.Trim(versusRatio(ratios[k]), "()"), " ")
+				explained = explained && ratio == words.Ratio(1)
+			}
+		}
+		if explained {
+			break
+		}
+	}
+	return cells
 }
 
 // plusMinus is half of an interval as a part of the figure: "± 2.1 %". The kind of the interval
@@ -197,25 +231,40 @@ const (
 	versusTotal = "total"
 )
 
+// versusLine is a row behind those of the operators; the total has ratios.
+type versusLine struct {
+	name    string
+	figures []compare.Figure
+	ratios  []compare.Ratio
+}
+
 // versusLines are the last rows of the table of operators: what is not an operator of the model,
 // and the total.
-func versusLines(t *compare.Table) (names []string, figures [][]*float64) {
-	add := func(name string, get func(r *compare.Run) *float64) {
-		var row []*float64
+func versusLines(t *compare.Table) (out []versusLine) {
+	for _, l := range []struct {
+		name string
+		get  func(r *compare.Run) *float64
+	}{
+		{versusAdded, func(r *compare.Run) *float64 { return r.Inserted }},
+		{versusRest, func(r *compare.Run) *float64 { return r.Rest }},
+		{versusTotal, func(r *compare.Run) *float64 { return r.Total.Value }},
+	} {
+		line := versusLine{name: l.name}
 		known := false
 		for i := range t.Runs {
-			v := get(&t.Runs[i])
+			r := &t.Runs[i]
+			v := l.get(r)
 			known = known || v != nil && *v != 0
-			row = append(row, v)
+			line.figures = append(line.figures, compare.Figure{Value: v})
+			if l.name == versusTotal {
+				line.ratios = append(line.ratios, r.Ratio)
+			}
 		}
 		if known {
-			names, figures = append(names, name), append(figures, row)
+			out = append(out, line)
 		}
 	}
-	add(versusAdded, func(r *compare.Run) *float64 { return r.Inserted })
-	add(versusRest, func(r *compare.Run) *float64 { return r.Rest })
-	add(versusTotal, func(r *compare.Run) *float64 { return r.Total.Value })
-	return names, figures
+	return out
 }
 
 // versusWhat names what is compared.
@@ -322,31 +371,25 @@ func versusGrid(t *compare.Table, o VersusOptions) ([][]string, error) {
 		}
 	}
 	rows := [][]string{head}
-	for i := range groups {
-		g := &groups[i]
-		row := []string{groupOp(g), g.Name}
-		for k := range t.Runs {
-			row = append(row, versusFigure(t, g.Figures[k].Value))
-			if k > 0 {
-				row = append(row, versusRatio(g.Ratios[k]))
-			}
-		}
-		rows = append(rows, row)
-	}
-	names, figures := versusLines(t)
-	for i, name := range names {
-		row := []string{name, ""}
-		for k := range t.Runs {
-			row = append(row, versusFigure(t, figures[i][k]))
-			if k > 0 {
+	add := func(op, name string, cells []string, ratios []compare.Ratio) {
+		row := []string{op, name}
+		for k, cell := range cells {
+			if row = append(row, cell); k > 0 {
 				s := ""
-				if name == versusTotal {
-					s = versusRatio(t.Runs[k].Ratio)
+				if ratios != nil {
+					s = versusRatio(ratios[k])
 				}
 				row = append(row, s)
 			}
 		}
 		rows = append(rows, row)
+	}
+	for i := range groups {
+		g := &groups[i]
+		add(groupOp(g), g.Name, versusCells(g.Figures, g.Ratios, versusPrecise(t)), g.Ratios)
+	}
+	for _, l := range versusLines(t) {
+		add(l.name, "", versusCells(l.figures, l.ratios, versusPrecise(t)), l.ratios)
 	}
 	return rows, nil
 }
@@ -374,7 +417,7 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 		all[k] = k
 	}
 	markdownTable(&b, versusWholeGrid(t, facts, all, true), 1)
-	last, _ := versusLines(t)
+	last := versusLines(t)
 	rows := grid[1 : len(grid)-len(last)]
 	open := rows[:min(len(rows), markdownRows)]
 	markdownTable(&b, slices.Concat(grid[:1], open, grid[len(grid)-len(last):]), 2)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"charm.land/lipgloss/v2"
+	pprofformat "github.com/google/pprof/profile"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report"
@@ -126,7 +128,7 @@ func TestVersusExact(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(strings.Fields(b.String()), " ")
-	for _, want := range []string{"parameters 100 k 100 k 1.0004 ▲", "Conv 5.00 k 5.00 k 1.00 0 same? total 5.00 k 5.00 k 1.00 0", "All rows have equal multiply-accumulates."} {
+	for _, want := range []string{"parameters 100.00 k 100.04 k 1.0004 ▲", "Conv 5.00 k 5.00 k 1.00 0 same? total 5.00 k 5.00 k 1.00 0", "All rows have equal multiply-accumulates."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}
@@ -494,5 +496,101 @@ func TestVersusNumbers(t *testing.T) {
 	almost := &profile.Difference{State: profile.Differs, SNR: new(-0.3)}
 	if got := words.Outputs(&compare.Run{Outputs: almost.State, Difference: almost}) + "; " + almost.Magnitude(); got != "differ, 0 dB; SNR 0 dB" {
 		t.Error(got)
+	}
+}
+
+// TestVersusExplained has figures with as many digits as explain the ratio that is shown.
+func TestVersusExplained(t *testing.T) {
+	t.Parallel()
+	timed := func(s float64) *profile.Profile {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}
+		m := &profile.Metric{Kind: profile.Measured, Median: &s, CI95: &[2]float64{s * .999, s * 1.001}}
+		p.Layers = []profile.Layer{{Op: "Conv", Name: "c", State: profile.Ran, Latency: m}}
+		p.Totals.Latency = m
+		return p
+	}
+	for _, c := range []struct {
+		b    float64
+		want string
+	}{
+		{1.2265e-3, "latency 1.22 ms 1.23 ms 1.01 ?"},
+		{1.2244e-3, "latency 1.216 ms 1.224 ms 1.01 ?"}, // 1.22 and 1.22 would not explain it
+		{1.2156e-3, "latency 1.22 ms 1.22 ms 1.00 ="},
+	} {
+		x, err := compare.New([]compare.Named{{Name: "a", Profile: timed(1.2155e-3)}, {Name: "b", Profile: timed(c.b)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, format := range []string{"table", "markdown"} {
+			var b bytes.Buffer
+			if err := report.WriteVersus(&b, x, format, report.VersusOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(strings.Fields(strings.ReplaceAll(b.String(), "|", "")), " ")
+			if ratio := strings.HasSuffix(strings.Fields(c.want)[5], "1"); ratio && strings.Contains(got, "(1.22 vs 1.22 ms") {
+				t.Errorf("%s: the first line does not explain its ratio:\n%s", format, b.String())
+			}
+			for _, what := range []string{"latency", "Conv c", "total"} {
+				if want := strings.TrimSuffix(strings.TrimSuffix(strings.Replace(c.want, "latency", what, 1), " ?"), " ="); !strings.Contains(got, want) {
+					t.Errorf("%s: lacks %q:\n%s", format, want, b.String())
+				}
+			}
+		}
+	}
+}
+
+// TestVersusContinued divides many runs into tables that fit. Only the first one has the first run.
+func TestVersusContinued(t *testing.T) {
+	t.Parallel()
+	for width, most := range map[int]int{80: 3, 100: 3, 140: 2, 0: 1} {
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, compared(t, 6), "table", report.VersusOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		s := b.String()
+		if n := strings.Count(s, "\nfigure ") + strings.Count(s, "\n(continued) "); strings.Count(s, "\nfigure ") != 1 || strings.Count(s, "\noperators ") != 1 || n > 2*most {
+			t.Errorf("%d columns: %d tables:\n%s", width, n, s)
+		}
+		for l := range strings.Lines(s) {
+			if strings.HasPrefix(l, "(continued)") && strings.Contains(l, "engine 0") {
+				t.Errorf("%d columns: the first run again: %s", width, l)
+			}
+		}
+	}
+}
+
+// TestVersusExportsSayApart has the reason in formats without verdicts, too, if times do not
+// compare.
+func TestVersusExportsSayApart(t *testing.T) {
+	t.Parallel()
+	ps := compared(t, 2).Profiles
+	const want = "engine 1 does not compare with engine 0: other batch sizes"
+	for _, apart := range []bool{false, true} {
+		ps[0].Settings.Batch, ps[1].Settings.Batch = new(int64(1)), new(int64(1))
+		if apart {
+			*ps[1].Settings.Batch = 8
+		}
+		x, err := compare.New([]compare.Named{{Profile: ps[0]}, {Profile: ps[1]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, x, "bench", report.VersusOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "\n# "+want+"\n"); got != apart {
+			t.Errorf("bench: %v, want %v:\n%s", got, apart, b.String())
+		}
+		b.Reset()
+		if err := report.WriteVersus(&b, x, "pprof", report.VersusOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := pprofformat.ParseData(b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(f.Comments, want); got != apart {
+			t.Errorf("pprof: %v, want %v: %q", got, apart, f.Comments)
+		}
 	}
 }

@@ -43,23 +43,17 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	if len(shared) > 0 {
 		lines("all runs: " + strings.Join(shared, ", "))
 	}
-	const block = 2 + 9 + 2 + 9 // a figure and a ratio, with gaps
-	each := len(t.Runs) - 1
-	if o.Width > 0 {
-		each = min(each, max(1, (o.Width-11-2-16-block/2)/block))
-	}
 	var lacking []string
-	for i, part := range []func(shown []int) []string{
-		func(shown []int) []string { return versusWhole(&b, t, facts, shown, o) },
-		func(shown []int) []string { return versusGroups(&b, t, rows, all, shown, o) },
+	for i, part := range []struct {
+		blocks [][]int
+		write  func(shown []int) []string
+	}{
+		{versusBlocks(t, versusWholeGrid(t, facts, every(t), false), 1, o.Width), func(shown []int) []string { return versusWhole(&b, t, facts, shown, o) }},
+		{versusBlocks(t, versusGroupsGrid(t, rows, all, every(t)), 2, o.Width), func(shown []int) []string { return versusGroups(&b, t, rows, all, shown, o) }},
 	} {
-		for from := 1; from < len(t.Runs); from += each {
+		for _, shown := range part.blocks {
 			b.WriteByte('\n')
-			shown := []int{0}
-			for k := from; k < min(len(t.Runs), from+each); k++ {
-				shown = append(shown, k)
-			}
-			lacking = append(lacking, part(shown)...)
+			lacking = append(lacking, part.write(shown)...)
 		}
 		if i == 0 {
 			if s := versusEquals(t); s != "" {
@@ -80,6 +74,64 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	return err
 }
 
+// every lists all runs.
+func every(t *compare.Table) []int {
+	out := make([]int, len(t.Runs))
+	for k := range out {
+		out[k] = k
+	}
+	return out
+}
+
+// versusFact is the width to which texts about a run may be cut in a narrow terminal.
+const versusFact = 12
+
+// versusBlocks divides the runs of a grid of all of them into tables that fit. The first one has
+// the first run; the others continue it. A grid begins with columns of texts.
+func versusBlocks(t *compare.Table, grid [][]string, texts, width int) [][]int {
+	if width <= 0 || len(t.Runs) <= 2 {
+		return [][]int{every(t)}
+	}
+	column := func(i, most int) (w int) {
+		for k, r := range grid {
+			s := lipgloss.Width(text.Clean(r[i]))
+			if k == 0 {
+				s = min(s, versusFact)
+			}
+			w = max(w, s)
+		}
+		return min(w, most)
+	}
+	label := column(0, versusFirst)
+	if texts > 1 {
+		if n := column(1, versusLeast); n > 0 {
+			label += len(gap) + n
+		}
+	}
+	run := func(k int) int { // the columns of a run, with the gaps before them
+		w := len(gap) + column(texts+versusColumn(every(t), k)-1, max(versusFact, versusWidest))
+		if k > 0 {
+			w += len(gap) + column(texts+versusColumn(every(t), k), versusWidest)
+		}
+		return w
+	}
+	out, room := [][]int{{0}}, width-label-run(0)
+	for k := 1; k < len(t.Runs); k++ {
+		last := len(out) - 1
+		if w := run(k); w <= room || len(out[last]) == 0 || last == 0 && len(out[last]) == 1 {
+			room -= w
+		} else {
+			out, room = append(out, nil), width-label-w
+			last++
+		}
+		out[last] = append(out[last], k)
+	}
+	return out
+}
+
+// versusWidest is the width of figures and ratios with which runs are divided into tables.
+const versusWidest = 14
+
 // notShown names columns that do not fit, each once; no line for none.
 func notShown(heads []string) []string {
 	var out []string
@@ -98,7 +150,7 @@ func notShown(heads []string) []string {
 func versusHeadline(t *compare.Table) []string {
 	out := answers(t)
 	if n := len(out); n > mostAnswers {
-		out = append(out[:mostAnswers:mostAnswers], fmt.Sprintf("%s more: the table below has all", words.Plural(int64(n-mostAnswers), "run")))
+		out = append(out[:mostAnswers:mostAnswers], words.Plural(int64(n-mostAnswers), "more run")+": the table below has all")
 	}
 	if len(t.Runs) == 2 {
 		if s := versusWhere(t, 1); s != "" {
@@ -251,25 +303,25 @@ func versusDate(s string) string {
 	return strings.Replace(s[:len("2006-01-02T15:04")], "T", " ", 1)
 }
 
-// versusWholeCell writes a figure of the whole model.
-func versusWholeCell(row *compare.Row, k int) string {
-	f := &row.Figures[k]
-	switch {
-	case f.Value == nil:
-		return ""
-	case row.Unit == "s":
-		return Duration(*f.Value)
-	case row.Unit == "B":
-		return Bytes(int64(*f.Value))
-	case row.Unit == "1" && *f.Value >= 0.001:
-		return Percent(*f.Value)
-	case row.Unit == "1":
-		return strconv.FormatFloat(*f.Value, 'g', 3, 64)
-	}
-	if v := *f.Value; row.Unit == "" && v == math.Trunc(v) && math.Abs(v) < 1000 {
-		return strconv.Itoa(int(v)) // a count
-	}
-	return Quantity(*f.Value, row.Unit)
+// versusWholeCells writes the figures of a row of the whole model.
+func versusWholeCells(row *compare.Row) []string {
+	return versusCells(row.Figures, row.Ratios, func(v float64, n int) string {
+		switch {
+		case row.Unit == "s":
+			return durations.text(v, n)
+		case row.Unit == "B" && math.Abs(v) < 1024:
+			return Bytes(int64(v))
+		case row.Unit == "B":
+			return sizes.text(v, n)
+		case row.Unit == "1" && v >= 0.001:
+			return words.Fixed(100*v, n-2) + " %"
+		case row.Unit == "1":
+			return strconv.FormatFloat(v, 'g', n, 64)
+		case row.Unit == "" && v == math.Trunc(v) && math.Abs(v) < 1000:
+			return strconv.Itoa(int(v)) // a count
+		}
+		return quantities(row.Unit).text(v, n)
+	})
 }
 
 // versusEqual reports whether a figure is a count that is the same in all runs.
@@ -296,19 +348,19 @@ func versusWholeRatio(row *compare.Row, k int) string {
 // versusWholeGrid are the properties of the runs and the figures of the whole model as texts, those
 // that are equal in all runs only where asked for.
 func versusWholeGrid(t *compare.Table, facts []runFact, shown []int, equal bool) (grid [][]string) {
-	head := []string{"figure"}
-	for n, k := range shown {
+	head := []string{versusHead("figure", shown)}
+	for _, k := range shown {
 		head = append(head, t.Runs[k].Name)
-		if n > 0 {
+		if k > 0 {
 			head = append(head, "ratio")
 		}
 	}
 	grid = append(grid, head)
 	for _, f := range facts {
 		row := []string{f.label}
-		for n, k := range shown {
+		for _, k := range shown {
 			row = append(row, f.cells[k])
-			if n > 0 {
+			if k > 0 {
 				row = append(row, "")
 			}
 		}
@@ -319,10 +371,10 @@ func versusWholeGrid(t *compare.Table, facts []runFact, shown []int, equal bool)
 		if !equal && versusEqual(w) {
 			continue
 		}
-		row := []string{w.Label}
-		for n, k := range shown {
-			row = append(row, versusWholeCell(w, k))
-			if n > 0 {
+		row, cells := []string{w.Label}, versusWholeCells(w)
+		for _, k := range shown {
+			row = append(row, cells[k])
+			if k > 0 {
 				row = append(row, versusWholeRatio(w, k))
 			}
 		}
@@ -332,6 +384,14 @@ func versusWholeGrid(t *compare.Table, facts []runFact, shown []int, equal bool)
 		}
 	}
 	return grid
+}
+
+// versusHead is the heading of the first column: tables without the first run continue another.
+func versusHead(name string, shown []int) string {
+	if shown[0] > 0 {
+		return "(continued)"
+	}
+	return name
 }
 
 // appendKnown adds a row in which something stands.
@@ -348,10 +408,10 @@ func versusBetween(w *compare.Row, shown []int) []string {
 		return nil
 	}
 	row, any := []string{"  interval"}, false
-	for n, k := range shown {
+	for _, k := range shown {
 		s := plusMinus(w.Figures[k], "95 % CI")
 		row, any = append(row, s), any || s != ""
-		if n == 0 {
+		if k == 0 {
 			continue
 		}
 		between := ""
@@ -371,7 +431,7 @@ func versusEquals(t *compare.Table) string {
 	var parts []string
 	for i := range t.Whole {
 		if w := &t.Whole[i]; versusEqual(w) {
-			parts = append(parts, w.Label+" "+versusWholeCell(w, 0))
+			parts = append(parts, w.Label+" "+versusWholeCells(w)[0])
 		}
 	}
 	if len(parts) == 0 {
@@ -380,31 +440,37 @@ func versusEquals(t *compare.Table) string {
 	return "equal: " + strings.Join(parts, ", ")
 }
 
-// versusColumn is the column of the nth run: the first has no ratio.
-func versusColumn(n int) int { return max(1, 2*n) }
+// versusColumn is the column of the nth run that is shown: the first run has no ratio.
+func versusColumn(shown []int, n int) int {
+	if shown[0] > 0 {
+		return 1 + 2*n
+	}
+	return max(1, 2*n)
+}
 
 // versusWhole writes the figures of the whole model for some runs.
 func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []int, o VersusOptions) (lacking []string) {
-	keeps := []keep{{rank: 100}}
-	for n := range shown {
-		if keeps = append(keeps, keep{rank: 90}); n > 0 {
+	keeps, ratios := []keep{{rank: 100}}, 0
+	for _, k := range shown {
+		if keeps = append(keeps, keep{rank: 90}); k > 0 {
+			ratios++
 			keeps = append(keeps, keep{rank: 80})
 		}
 	}
 	grid := versusWholeGrid(t, facts, shown, false)
 	if o.Width > 0 {
 		// Texts are cut rather than a column of figures left out.
-		limit := max(8, (o.Width-21-12*(len(shown)-1))/len(shown)-len(gap))
+		limit := max(8, (o.Width-21-12*ratios)/len(shown)-len(gap))
 		for i := range grid {
 			cells := make([]string, len(shown))
 			for n := range shown {
-				cells[n] = text.Clean(grid[i][versusColumn(n)])
+				cells[n] = text.Clean(grid[i][versusColumn(shown, n)])
 			}
 			if i == 0 {
 				cells = shortenApart(cells, slices.Repeat([]int{limit}, len(shown)))
 			}
 			for n := range shown {
-				grid[i][versusColumn(n)] = shorten(cells[n], limit)
+				grid[i][versusColumn(shown, n)] = shorten(cells[n], limit)
 			}
 		}
 	}
@@ -414,18 +480,32 @@ func versusWhole(b *strings.Builder, t *compare.Table, facts []runFact, shown []
 // versusGroups writes the rows for some runs, and what the others and the rest of the time make.
 // The changes of two runs add up to the difference of the totals.
 func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, all int, shown []int, o VersusOptions) (lacking []string) {
-	two := len(shown) == 2
-	head, keeps := []string{"operators", "name"}, []keep{{rank: 100}, {rank: 20, cut: shorten, least: versusLeast}}
-	if t.By != compare.ByLayer {
-		head[0] = string(t.By)
+	keeps := []keep{{rank: 100}, {rank: 20, cut: shorten, least: versusLeast, apart: true}}
+	for _, k := range shown {
+		if keeps = append(keeps, keep{rank: 90}); k > 0 {
+			keeps = append(keeps, keep{rank: 85})
+		}
 	}
-	for n, k := range shown {
-		if head, keeps = append(head, t.Runs[k].Name), append(keeps, keep{rank: 90}); n > 0 {
-			head, keeps = append(head, "ratio"), append(keeps, keep{rank: 85})
+	if len(t.Runs) == 2 {
+		keeps = append(keeps, keep{rank: 80}, keep{rank: 12, cut: shorten, least: versusLeast}, keep{rank: 15, cut: beginning, least: versusReason})
+	}
+	return inColumns(b, versusGroupsGrid(t, groups, all, shown), keeps, o)
+}
+
+// versusGroupsGrid are the rows of some runs as texts.
+func versusGroupsGrid(t *compare.Table, groups []compare.Group, all int, shown []int) [][]string {
+	two := len(t.Runs) == 2
+	head := []string{versusHead("operators", shown), "name"}
+	if t.By != compare.ByLayer {
+		head[0] = versusHead(string(t.By), shown)
+	}
+	for _, k := range shown {
+		if head = append(head, t.Runs[k].Name); k > 0 {
+			head = append(head, "ratio")
 		}
 	}
 	if two {
-		head, keeps = append(head, "change", "match", "why"), append(keeps, keep{rank: 80}, keep{rank: 12, cut: shorten, least: versusLeast}, keep{rank: 15, cut: beginning, least: versusReason})
+		head = append(head, "change", "match", "why")
 	}
 	rows := [][]string{head}
 	for i := range groups {
@@ -434,9 +514,9 @@ func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, 
 		if t.By != compare.ByLayer {
 			row = []string{cmp.Or(g.Op, g.Name), ""}
 		}
-		for n, k := range shown {
-			row = append(row, groupFigure(t, g, k))
-			if n > 0 {
+		cells := versusCells(g.Figures, g.Ratios, versusPrecise(t))
+		for _, k := range shown {
+			if row = append(row, cells[k]); k > 0 {
 				row = append(row, versusRatio(g.Ratios[k]))
 			}
 		}
@@ -445,8 +525,7 @@ func versusGroups(b *strings.Builder, t *compare.Table, groups []compare.Group, 
 		}
 		rows = append(rows, row)
 	}
-	rows = append(rows, versusEnd(t, groups, all, shown)...)
-	return inColumns(b, rows, keeps, o)
+	return append(rows, versusEnd(t, groups, all, shown)...)
 }
 
 // groupWhy says why a row differs, where it does, or that the bands of estimates overlap.
@@ -457,33 +536,26 @@ func groupWhy(g *compare.Group, k int) string {
 	return only(versusDiffers(g.Ratios[k].Verdict) || g.Match(k).Kind == align.Replaced, words.VersusReasons(g.Reasons[k]))
 }
 
-func groupFigure(t *compare.Table, g *compare.Group, k int) string {
-	f := versusFigure(t, g.Figures[k].Value)
-	if g.Figures[k].Partial && f != "" {
-		f = "> " + f
-	}
-	return f
-}
-
 // versusRounding is the part of a total that sums in floating point may be off by.
 const versusRounding = 1e-9
 
 // versusEnd are the last rows: rows that are not shown, what is not an operator of the model, the
 // total.
 func versusEnd(t *compare.Table, groups []compare.Group, all int, shown []int) (rows [][]string) {
-	two := len(shown) == 2
+	two := len(t.Runs) == 2
 	var w *compare.Waterfall
-	for i := range t.Waterfalls {
-		if two && t.Waterfalls[i].Run == shown[1] {
-			w = &t.Waterfalls[i]
-		}
+	if two && len(t.Waterfalls) > 0 {
+		w = &t.Waterfalls[0]
 	}
-	add := func(name string, figures []*float64, ratio bool, change *float64) {
-		row := []string{name, ""}
-		for n, k := range shown {
-			row = append(row, versusFigure(t, figures[k]))
-			if n > 0 {
-				row = append(row, only(ratio, versusRatio(t.Runs[k].Ratio)))
+	add := func(l versusLine, change *float64) {
+		row, cells := []string{l.name, ""}, versusCells(l.figures, l.ratios, versusPrecise(t))
+		for _, k := range shown {
+			if row = append(row, cells[k]); k > 0 {
+				s := ""
+				if l.ratios != nil {
+					s = versusRatio(l.ratios[k])
+				}
+				row = append(row, s)
 			}
 		}
 		if two {
@@ -492,25 +564,25 @@ func versusEnd(t *compare.Table, groups []compare.Group, all int, shown []int) (
 		rows = append(rows, row)
 	}
 	if len(groups) < all {
-		figures, change := versusHidden(t, groups, shown)
-		add(fmt.Sprintf("(%s)", words.Plural(int64(all-len(groups)), "other row")), figures, false, change)
+		figures, change := versusHidden(t, groups)
+		add(versusLine{name: fmt.Sprintf("(%s)", words.Plural(int64(all-len(groups)), "other row")), figures: figures}, change)
 	}
-	names, figures := versusLines(t)
-	for i, name := range names {
+	lines := versusLines(t)
+	for _, l := range lines {
 		var change *float64
 		if w != nil {
-			switch name {
+			switch l.name {
 			case versusAdded:
-				change = new(valueOf(figures[i][shown[1]]) - valueOf(figures[i][0]))
+				change = new(valueOf(l.figures[1].Value) - valueOf(l.figures[0].Value))
 			case versusRest:
 				change = new(w.Rest)
 			case versusTotal:
 				change = new(w.To - w.From)
 			}
 		}
-		add(name, figures[i], name == versusTotal, change)
+		add(l, change)
 	}
-	if w != nil && !slices.Contains(names, versusRest) && math.Abs(w.Rest) > versusRounding*max(math.Abs(w.From), math.Abs(w.To)) {
+	if w != nil && !slices.ContainsFunc(lines, func(l versusLine) bool { return l.name == versusRest }) && math.Abs(w.Rest) > versusRounding*max(math.Abs(w.From), math.Abs(w.To)) {
 		rows = slices.Insert(rows, len(rows)-1, append(make([]string, 2+2*len(shown)-1), versusChange(t, &w.Rest), "", ""))
 		rows[len(rows)-2][0] = versusRest
 	}
@@ -524,9 +596,9 @@ func valueOf(v *float64) float64 {
 	return *v
 }
 
-// versusHidden sums up the rows that are not shown.
-func versusHidden(t *compare.Table, shownRows []compare.Group, shown []int) (figures []*float64, change *float64) {
-	figures = make([]*float64, len(t.Runs))
+// versusHidden sums up the rows that are not shown, with the change to the second run.
+func versusHidden(t *compare.Table, shownRows []compare.Group) (figures []compare.Figure, change *float64) {
+	figures = make([]compare.Figure, len(t.Runs))
 	in := map[string]bool{}
 	key := func(g *compare.Group) string { return fmt.Sprint(g.Layers) }
 	for i := range shownRows {
@@ -539,10 +611,10 @@ func versusHidden(t *compare.Table, shownRows []compare.Group, shown []int) (fig
 		}
 		for k := range t.Runs {
 			if v := g.Figures[k].Value; v != nil {
-				figures[k] = new(valueOf(figures[k]) + *v)
+				figures[k].Value = new(valueOf(figures[k].Value) + *v)
 			}
 		}
-		if c := g.Contributions[shown[1]]; c != nil {
+		if c := g.Contributions[1]; c != nil {
 			change = new(valueOf(change) + *c)
 		}
 	}
@@ -563,6 +635,7 @@ type keep struct {
 	// cut shortens a text to a width, nil for figures; least is the width below which it goes.
 	cut   func(s string, width int) string
 	least int
+	apart bool // texts that tell rows apart
 }
 
 // inColumns writes rows, the first of which is a heading, in columns: those with nothing in them
@@ -611,11 +684,16 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []keep, o VersusOption
 		widths[least], lacking = 0, append(lacking, rows[0][least])
 	}
 	heads := shortenApart(rows[0], widths)
-	firsts := make([]string, len(rows))
-	for k, r := range rows {
-		firsts[k] = r[0]
+	apart := map[int][]string{} // texts of columns by which rows are told apart
+	for i, w := range widths {
+		if i == 0 || keeps[i].apart && w > 0 {
+			column := make([]string, len(rows))
+			for k, r := range rows {
+				column[k] = r[i]
+			}
+			apart[i] = shortenApart(column, slices.Repeat([]int{w}, len(rows)))
+		}
 	}
-	firsts = shortenApart(firsts, slices.Repeat(widths[:1], len(rows)))
 	for k, r := range rows {
 		var cells []string
 		for i, w := range widths {
@@ -625,10 +703,10 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []keep, o VersusOption
 			left := i == 0 || keeps[i].cut != nil
 			var s string
 			switch {
-			case i == 0:
-				s = firsts[k]
-			case k == 0:
+			case k == 0 && i > 0:
 				s = heads[i]
+			case apart[i] != nil:
+				s = apart[i][k]
 			case keeps[i].cut != nil:
 				s = keeps[i].cut(text.Clean(r[i]), w)
 			default:

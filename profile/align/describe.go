@@ -29,7 +29,7 @@ func describe(l *profile.Layer) description {
 	return d
 }
 
-// number lists options that number a layer in its engine and say nothing of its operator.
+// number lists options that number a layer in its engine; they do not describe its operator.
 var number = map[string]bool{"node_index": true}
 
 func exactly(l *profile.Layer) uint64 {

@@ -172,7 +172,8 @@ func (b *builder) reasons(g *Group, k int) []Reason {
 	r.number(ByBytes, traffic(x), traffic(y), 1)
 	r.text(ByType, most(x, b.types[0]), most(y, b.types[k]))
 	if g.Match(k).Kind == align.Replaced {
-		if p.Target.Kind != profile.TargetImport && q.Target.Kind != profile.TargetImport { // options of records are notes
+		// Options of records are notes.
+		if p.Target.Kind != profile.TargetImport && q.Target.Kind != profile.TargetImport {
 			first, this := options(x, y)
 			r.text(ByOptions, first, this)
 		}

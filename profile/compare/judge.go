@@ -16,8 +16,8 @@ const (
 	Undecided Judgement = "undecided"
 )
 
-// OtherMachines reports whether the figures of the table compare machines: they are times or energy,
-// and run k is the model of the first run on another machine.
+// OtherMachines reports whether the figures of the table compare machines: they are times or
+// energy, and run k is the model of the first run on another machine.
 func (t *Table) OtherMachines(k int) bool {
 	return (t.Topic == Time || t.Topic == Energy) && slices.ContainsFunc(t.Notes, func(n Note) bool { return n.Code == Machines && slices.Contains(n.Runs, k) })
 }

@@ -66,9 +66,10 @@ type Figure struct {
 // on one computer differ by without showing it (0.5 %, a standard deviation). Of several profiles
 // of one run it comes from their spread. Errors of two runs are independent: the interval of the
 // ratio has 95 % of Student's distribution. Estimates of the same layers by one estimator for one
-// target are equal, and their ratio is 1 without an error. A ratio whose interval leaves out 1 is [Slower] or
-// [Faster] ([More] or [Less] of other figures), one whose interval lies within 5 % of 1 is
-// [Alike], all else is [Open]. Of the groups of a run, only those differ that the procedure of
+// target are equal, and their ratio is 1 without an error.
+//
+// A ratio whose interval leaves out 1 is [Slower] or [Faster] ([More] or [Less] of other figures),
+// one whose interval lies within 5 % of 1 is [Alike], all else is [Open]. Of the groups of a run, only those differ that the procedure of
 // Benjamini and Hochberg leaves at a false discovery rate of 5 %.
 type Ratio struct {
 	Value    *float64 `json:"value,omitzero"`

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
@@ -21,6 +22,9 @@ func Compared(w io.Writer, t *compare.Table) error {
 	fmt.Fprintln(b, "# Compare with: benchstat -col run FILE")
 	fmt.Fprintln(b, "# One line is one process: the median of its inferences. Inferences of one process are not")
 	fmt.Fprintln(b, "# independent, so that a test needs six or more processes of each run.")
+	for _, why := range words.VersusApart(t) {
+		fmt.Fprintf(b, "# %s\n", line(why))
+	}
 	if better != 0 {
 		fmt.Fprintf(b, "Unit %s better=%s\n", name, map[bool]string{true: "higher", false: "lower"}[better > 0])
 	}

@@ -9,6 +9,7 @@ import (
 
 	format "github.com/google/pprof/profile"
 
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -37,6 +38,9 @@ func Compared(w io.Writer, t *compare.Table) error {
 		Mapping: []*format.Mapping{m}, DefaultSampleType: name, SampleType: []*format.ValueType{{Type: name, Unit: unit}},
 		PeriodType: &format.ValueType{Type: name, Unit: unit}, Period: 1,
 		Comments: []string{strings.ToValidUTF8(fmt.Sprintf("%s minus %s", t.Runs[1].Name, t.Runs[0].Name), "\ufffd")},
+	}
+	for _, why := range words.VersusApart(t) {
+		f.Comments = append(f.Comments, strings.ToValidUTF8(why, "\ufffd"))
 	}
 	if at, err := time.Parse(time.RFC3339, t.Runs[1].Date); err == nil {
 		f.TimeNanos = at.UnixNano()

@@ -29,6 +29,16 @@ func VersusWhyNot(t *compare.Table, k int, topic compare.Topic) string {
 	return cmp.Or(versusLimits[code], string(code))
 }
 
+// VersusApart says of each run whose figures do not compare with those of the first run why.
+func VersusApart(t *compare.Table) (out []string) {
+	for k := range t.Runs {
+		if why := VersusWhyNot(t, k, t.Topic); k > 0 && why != "" {
+			out = append(out, fmt.Sprintf("%s does not compare with %s: %s", t.Runs[k].Name, t.Runs[0].Name, why))
+		}
+	}
+	return out
+}
+
 // VersusTopic names a group of figures.
 func VersusTopic(t compare.Topic) string {
 	if t == compare.Time {
