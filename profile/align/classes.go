@@ -48,6 +48,7 @@ var classes = func() map[string]string {
 		"batchnorm":      "batchnormalization batchnorminference",
 		"quantize":       "quantizelinear quantize dequantizelinear dequantize fakequantize dynamicquantizelinear",
 		"cast":           "cast convert castlike",
+		"constant":       "constant constantofshape",
 		"identity":       "identity dropout copy memcpyfromhost memcpytohost result",
 		"reshape":        "reshape flatten squeeze unsqueeze expanddims shape",
 		"transpose":      "transpose permute reorderinput reorderoutput reorder reformat",
@@ -74,7 +75,7 @@ var classes = func() map[string]string {
 var roles = map[string]role{
 	"relu": satellite, "sigmoid": satellite, "leakyrelu": satellite, "gelu": satellite, "hardswish": satellite, "silu": satellite, "prelu": satellite, "tanh": satellite,
 	"elu": satellite, "selu": satellite, "hardsigmoid": satellite, "erf": satellite, "batchnorm": satellite, "pad": satellite, "spacetobatchnd": satellite, "batchtospacend": satellite,
-	"quantize": conversion, "cast": conversion, "identity": conversion,
+	"quantize": conversion, "cast": conversion, "identity": conversion, "constant": conversion,
 	"reshape": layout, "transpose": layout,
 }
 

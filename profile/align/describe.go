@@ -2,6 +2,7 @@ package align
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,8 +12,9 @@ import (
 
 // description is what a layer is compared by beside its class.
 type description struct {
-	// exact hashes the operator, its options, and the types and shapes of all operands and results.
-	exact uint64
+	// exact hashes the operator, its options, and the types and shapes of all operands and results,
+	// weighed the statistics of the weights, too.
+	exact, weighed uint64
 	// window is kernel size, stride, dilation and grouping, as far as they are not 1, without the
 	// order of the axes, which differs between formats.
 	window string
@@ -23,6 +25,10 @@ type description struct {
 
 func describe(l *profile.Layer) description {
 	d := description{exact: exactly(l), window: windowOf(l)}
+	d.weighed = d.exact
+	if w := l.Weights; w != nil && w.Min != nil && w.Max != nil && w.Mean != nil && w.StdDev != nil {
+		d.weighed = mix(d.exact, []uint64{math.Float64bits(*w.Min), math.Float64bits(*w.Max), math.Float64bits(*w.Mean), math.Float64bits(*w.StdDev)})
+	}
 	if len(l.Outputs) > 0 {
 		d.extent = extentOf(l.Outputs[0].Shape)
 	}
@@ -49,10 +55,11 @@ func exactly(l *profile.Layer) uint64 {
 }
 
 // labels of nodes, from what says much to what says little.
-func exactLabel(n *node) uint64  { return n.shape.exact }
-func sizedLabel(n *node) uint64  { return text(n.class, n.shape.window, n.shape.extent) }
-func windowLabel(n *node) uint64 { return text(n.class, n.shape.window) }
-func classLabel(n *node) uint64  { return text(n.class) }
+func weighedLabel(n *node) uint64 { return n.shape.weighed }
+func exactLabel(n *node) uint64   { return n.shape.exact }
+func sizedLabel(n *node) uint64   { return text(n.class, n.shape.window, n.shape.extent) }
+func windowLabel(n *node) uint64  { return text(n.class, n.shape.window) }
+func classLabel(n *node) uint64   { return text(n.class) }
 
 // lite reports whether an operator is one of TFLite, which names them in upper case, and which has
 // channels last.

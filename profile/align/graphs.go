@@ -150,6 +150,9 @@ func (x *aligner) absorbed(side, i int) bool {
 	case conversion:
 		return true
 	case satellite:
+		if n.class == "pad" && !g.leads(i) {
+			return false // only the operator behind it computes padding along
+		}
 		l := &other.p.Layers[other.nodes[g.partner[n.owner]].layer]
 		return mayHold(l, n.class, integer(x.types[1-side].operand(l)) || integer(x.types[1-side].multiplied(l)))
 	}

@@ -305,6 +305,19 @@ func TestKinds(t *testing.T) {
 				"Exp | : removed\nConcat | CONCATENATION: same\nConv | CONV_2D: same ?\nSoftmax | SOFTMAX: same",
 		},
 		{
+			"padding of channels", built("", func(g *maker) {
+				r := g.add("Relu", "r", []string{g.conv("a", "in", 8, 3)}, image)
+				g.add("ConstantOfShape", "z", nil, image, []int64{4})
+				p := g.add("Concat", "p", []string{r, "z"}, image)
+				g.add("Softmax", "e", []string{g.add("Add", "s", []string{g.conv("d", r, 8, 1), p}, image)}, image)
+			}), literal(built("", func(g *maker) {
+				r := g.add("RELU", "r2", []string{g.conv("a2", "in", 8, 3)}, image)
+				p := g.add("PAD", "p2", []string{r}, image, []int64{4, 2})
+				g.add("SOFTMAX", "e2", []string{g.add("ADD", "s2", []string{g.conv("d2", r, 8, 1), p}, image)}, image)
+			}), "none"),
+			"Conv | CONV_2D: same ?\nRelu | RELU: same ?\nConstantOfShape Concat | PAD: fused ?\nConv | CONV_2D: same\nAdd | ADD: same\nSoftmax | SOFTMAX: same",
+		},
+		{
 			"operands exchanged", built("", func(g *maker) {
 				a, b := g.conv("a", "in", 8, 3), g.conv("b", "in", 8, 1)
 				g.add("Softmax", "d", []string{g.add("Sub", "c", []string{a, b}, image)}, image)
@@ -386,5 +399,45 @@ func TestSwallowed(t *testing.T) {
 	want := []string{"[0] [0] same", "[1 2] [1] fused", "[3] [2] same"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestLeadingOfConstants names a row by the operator that reads constants.
+func TestLeadingOfConstants(t *testing.T) {
+	t.Parallel()
+	z, c := &profile.Layer{Op: "ConstantOfShape"}, &profile.Layer{Op: "Concat"}
+	if l := Leading(profile.Layers{z, c}); l != c {
+		t.Errorf("%s", l.Op)
+	}
+}
+
+// TestWeighed tells equal blocks apart by their weights, where both profiles have their statistics.
+func TestWeighed(t *testing.T) {
+	t.Parallel()
+	made := func(names string, weighed bool, means ...float64) *profile.Profile {
+		g := &maker{}
+		x := "in"
+		for _, m := range means {
+			x = g.conv(fmt.Sprint(names, len(g.p.Layers)), x, 8, 3)
+			if weighed {
+				g.last().Weights = &profile.Weights{DType: "float32", Shape: []int64{8, 8, 3, 3}, Min: new(-1.0), Max: new(1.0), Mean: &m, StdDev: new(0.5)}
+			}
+		}
+		g.add("Softmax", "s", []string{x}, image)
+		return g.profile()
+	}
+	for _, c := range []struct {
+		weighed bool
+		removed string
+	}{{true, "[2] []"}, {false, ""}} {
+		got := ""
+		for _, p := range Layers(made("x", c.weighed, .1, .2, .3, .4, .5), made("renamed", c.weighed, .1, .2, .4, .5)) {
+			if p.Kind == Removed {
+				got = fmt.Sprint(p.A, " ", p.B)
+			}
+		}
+		if c.weighed && got != c.removed || got == "" {
+			t.Errorf("weighed %v: removed %q, want %q", c.weighed, got, c.removed)
+		}
 	}
 }

@@ -62,6 +62,7 @@ var levels = []struct {
 	label  func(*node) uint64
 	strict bool
 }{
+	{everything, weighedLabel, true},
 	{everything, exactLabel, true},
 	{everything, sizedLabel, false},
 	{everything, windowLabel, false},
@@ -72,7 +73,7 @@ var levels = []struct {
 }
 
 // sizedCores is the level of core operators with their sizes.
-const sizedCores = 5
+const sizedCores = 6
 
 func (x *aligner) run() {
 	var views [3][2]*view

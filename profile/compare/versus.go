@@ -70,8 +70,8 @@ type Figure struct {
 //
 // A ratio whose interval leaves out 1 is [Slower] or [Faster] ([More] or [Less] of other figures),
 // one whose interval lies within 5 % of 1 is [Alike], all else is [Open]. Of the groups of a run,
-// only those differ that the procedure of Benjamini and Hochberg leaves at a false discovery rate of
-// 5 %.
+// only those differ that the procedure of Benjamini and Hochberg leaves at a false discovery rate
+// of 5 %.
 type Ratio struct {
 	Value    *float64 `json:"value,omitzero"`
 	Low      *float64 `json:"low,omitzero"`
