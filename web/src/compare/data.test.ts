@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Layer } from "../data/profile";
 import { items, keep, levels, merged, order, statusOf, sum, summary } from "./data";
-import type { Comparison, Group, Row, Waterfall } from "./types";
-import { ends, formatter, judge, mark, ratio, reason, signed, times } from "./words";
+import type { Comparison, Group, Ratio, Row, Waterfall } from "./types";
+import { ends, figures, formatter, judge, mark, ratio, reason, signed, times } from "./words";
 
 const unknown = { verdict: "open" as const };
 
@@ -142,6 +142,14 @@ describe("words", () => {
     expect(ends({ value: 1 }, times)).toBe("");
     expect(reason({ code: "bytes", first: 1024, this: 2048 })).toEqual({ name: "Bytes moved", first: "1.00 KiB", now: "2.00 KiB", times: "×2" });
     expect(reason({ code: "kernel", first_text: "a\u0000", this_text: "b" })).toEqual({ name: "Kernel", first: "a\\u{0}", now: "b", times: "" });
+  });
+  it("write figures with the digits that explain their ratio", () => {
+    const fs = (a: number, b: number) => [{ value: a }, { value: b }];
+    const of = (v: number, interval?: "exact") => [unknown, { value: v, verdict: "open", interval }] as Ratio[];
+    expect(figures(fs(1.2155e-3, 1.2244e-3), of(1.0073), formatter("s"))).toEqual(["1.216 ms", "1.224 ms"]);
+    expect(figures(fs(1.2155e-3, 1.2156e-3), of(1.0001), formatter("s"))).toEqual(["1.22 ms", "1.22 ms"]);
+    expect(figures(fs(100000, 100040), of(1.0004, "exact"), formatter(""))).toEqual(["100.00 k", "100.04 k"]);
+    expect(figures([{ value: 1, partial: true }, {}], of(1), formatter("s"))).toEqual(["> 1.00 s", ""]);
   });
   it("add up what is known", () => {
     expect(sum([1, undefined, 2])).toEqual({ value: 3, missing: 1 });

@@ -3,6 +3,7 @@
 import { get, set } from "../page/state.svelte";
 import { items, keep, order } from "./data";
 import type { Comparison, Table } from "./types";
+import type { Shower } from "../figures/columns";
 import { counts, formatter } from "./words";
 
 /** Orders that the command names, by column. */
@@ -24,7 +25,7 @@ export function setComparison(doc: Comparison) {
 class Seen {
   readonly table: Table;
   /** Formats a figure of the table. */
-  readonly show: (v: number) => string;
+  readonly show: Shower;
 
   constructor(readonly doc: Comparison) {
     this.table = doc.comparison;

@@ -1,5 +1,5 @@
 // Texts for the codes of a comparison.
-import { shower } from "../figures/columns";
+import { shower, type Shower } from "../figures/columns";
 import { bytes, clean, count, plain, range } from "../figures/format";
 import type { Figure, Interval, Kind, Ratio, Reason, Row, Verdict } from "./types";
 
@@ -114,7 +114,7 @@ export function ends(f: Figure | Ratio, show: (v: number) => string): string {
 }
 
 /** formatter returns the format of a figure in a unit. */
-export const formatter = (unit: string | undefined): ((v: number) => string) => shower({ key: "", name: "", unit: unit ?? "", whole: true } as Parameters<typeof shower>[0]);
+export const formatter = (unit: string | undefined): Shower => shower({ key: "", name: "", unit: unit ?? "", whole: true } as Parameters<typeof shower>[0]);
 
 /** signed writes a difference with its sign. */
 export function signed(v: number | undefined, show: (v: number) => string): string {
@@ -135,6 +135,18 @@ export function ratio(r: Ratio): string {
     for (let digits = 3; digits < 15 && Number(s) === 1; digits++) s = v.toFixed(digits);
   }
   return r.verdict === "incomparable" ? `(${s})` : s;
+}
+
+const mostDigits = 9;
+
+/** figures writes the figures of a row with as many digits as explain the ratios: those that differ
+ * from the first figure look different where the ratio that is shown is not 1. */
+export function figures(fs: Figure[], ratios: Ratio[], show: Shower): string[] {
+  for (let more = 0; ; more++) {
+    const texts = fs.map((f) => (f.value === undefined ? "" : `${f.partial ? "> " : ""}${show(f.value, more)}`));
+    const equal = (k: number) => k > 0 && texts[k] !== "" && texts[k] === texts[0] && fs[k].value !== fs[0].value && ratios[k]?.value !== undefined && ratio(ratios[k]).replace(/[()]/g, "") !== times(1);
+    if (more === mostDigits || !texts.some((_, k) => equal(k))) return texts;
+  }
 }
 
 /** mark is the sign of a ratio; equal counts and figures that do not compare have none. */

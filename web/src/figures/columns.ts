@@ -56,8 +56,11 @@ const looks: Record<string, Look> = {
   macs_per_s: { width: 13, show: (v) => si(v, "MAC/s") },
 };
 
+/** Shower writes a figure, with some more digits than usual if asked for. */
+export type Shower = (v: number, more?: number) => string;
+
 /** shower returns the formatter of a quantity. */
-export function shower(q: Quantity): (v: number) => string {
+export function shower(q: Quantity): Shower {
   const own = looks[q.key]?.show;
   if (own) return own;
   switch (q.unit ?? "") {
@@ -74,7 +77,7 @@ export function shower(q: Quantity): (v: number) => string {
     case "ticks":
       return count;
     default:
-      return (v) => si(v, clean(q.unit));
+      return (v, more) => si(v, clean(q.unit), more);
   }
 }
 

@@ -12,27 +12,28 @@ const decimal = [
   [1e-12, "p"],
 ] as const;
 
-function digits(v: number): string {
+/** digits writes three significant digits and some more. */
+function digits(v: number, more = 0): string {
   const a = Math.abs(v);
-  return v.toFixed(a >= 100 || a === 0 ? 0 : a >= 10 ? 1 : 2);
+  return v.toFixed((a >= 100 || a === 0 ? 0 : a >= 10 ? 1 : 2) + more);
 }
 
-/** si writes a figure with a decimal prefix, such as "1.25 ms". */
-export function si(v: number | undefined, unit: string): string {
+/** si writes a figure with a decimal prefix, such as "1.25 ms", and some more digits. */
+export function si(v: number | undefined, unit: string, more = 0): string {
   if (v === undefined || !Number.isFinite(v)) return "";
   if (v === 0) return `0 ${unit}`.trim();
   const a = Math.abs(v);
   const [scale, prefix] = decimal.find(([s]) => a >= s * 0.9995) ?? decimal[decimal.length - 1];
-  return `${digits(v / scale)} ${prefix}${unit}`.trim();
+  return `${digits(v / scale, more)} ${prefix}${unit}`.trim();
 }
 
-export const seconds = (v: number | undefined) => si(v, "s");
+export const seconds = (v: number | undefined, more = 0) => si(v, "s", more);
 export const joules = (v: number | undefined) => si(v, "J");
 
 /** count writes a number of things, such as "1.25 M". */
-export function count(v: number | undefined): string {
+export function count(v: number | undefined, more = 0): string {
   if (v === undefined) return "";
-  return Math.abs(v) < 1000 ? String(Number.isInteger(v) ? v : digits(v)) : si(v, "");
+  return Math.abs(v) < 1000 ? String(Number.isInteger(v) ? v : digits(v, more)) : si(v, "", more);
 }
 
 /** plain writes a figure without a unit, such as a ratio, with three digits and without a
@@ -45,7 +46,7 @@ export function plain(v: number | undefined): string {
 }
 
 /** bytes writes a size with binary prefixes, such as "1.25 MiB". */
-export function bytes(v: number | undefined): string {
+export function bytes(v: number | undefined, more = 0): string {
   if (v === undefined) return "";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let i = 0;
@@ -53,13 +54,13 @@ export function bytes(v: number | undefined): string {
     v /= 1024;
     i++;
   }
-  return `${i === 0 ? v : digits(v)} ${units[i]}`;
+  return `${i === 0 ? v : digits(v, more)} ${units[i]}`;
 }
 
 /** percent writes a fraction of one, such as "12.5 %". */
-export function percent(v: number | undefined): string {
+export function percent(v: number | undefined, more = 0): string {
   if (v === undefined) return "";
-  return v > 0 && v < 0.0005 ? "<0.1 %" : `${(100 * v).toFixed(1)} %`;
+  return v > 0 && v < 0.0005 ? "<0.1 %" : `${(100 * v).toFixed(1 + more)} %`;
 }
 
 /** clean makes text from a file safe to show: control and bidirectional formatting
@@ -97,7 +98,7 @@ export function plural(n: number, what: string): string {
 
 /** range writes an interval, with the unit only once if both ends have the same. */
 export function range(ends: [number, number], show: (v: number) => string): string {
-  const [a, b] = ends.map(show);
+  const [a, b] = ends.map((v) => show(v));
   const unit = /[^\d.−-]+$/.exec(a)?.[0];
   return unit && b.endsWith(unit) ? `${a.slice(0, -unit.length)} to ${b}` : `${a} to ${b}`;
 }
