@@ -79,7 +79,7 @@ func answers(t *compare.Table) []string {
 	for k := 1; k < len(t.Runs); k++ {
 		r := &t.Runs[k]
 		out = append(out, answer(t, d, k))
-		open = open || r.Ratio.Verdict == compare.Open && r.Ratio.Value != nil && r.Source == compare.Measured && t.Runs[0].Source == compare.Measured
+		open = open || !t.OtherMachines(k) && r.Ratio.Verdict == compare.Open && r.Ratio.Value != nil && r.Source == compare.Measured && t.Runs[0].Source == compare.Measured
 	}
 	if open && slices.Contains(profile.Costs(), t.Quantity) {
 		out = append(out, "To decide: opmeter ab, or six or more interleaved profiles of each side: opmeter compare A1 A2 … -- B1 B2 …")
@@ -117,7 +117,7 @@ func answer(t *compare.Table, d differences, k int) string {
 	switch {
 	case r.Ratio.Interval == compare.Exact && ratio == 1:
 		return fmt.Sprintf("%s takes as long as %s (%s)", a, b, show(*r.Total.Value))
-	case low == 1 && high == 1:
+	case versusSame(&r.Ratio):
 		return fmt.Sprintf("%s takes as long as %s (%s): estimates of the same layers are equal", a, b, show(*r.Total.Value))
 	case r.Ratio.Verdict == compare.Alike:
 		return fmt.Sprintf("%s is as fast as %s within 5 %% %s", a, b, between(same, low, high))
@@ -129,7 +129,7 @@ func answer(t *compare.Table, d differences, k int) string {
 		s = fmt.Sprintf("%s takes %sx as long as %s %s", a, words.Ratio(ratio), b, between("", low, high))
 	}
 	if t.OtherMachines(k) {
-		s += " · compares the machines, not the model"
+		s += " · compares the machines" + only(d.engines, " and engines") + ", not the model"
 	}
 	if r.Trust == profile.Unreliable || first.Trust == profile.Unreliable {
 		s += " · unstable: repeat the measurement"

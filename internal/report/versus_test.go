@@ -539,6 +539,65 @@ func TestVersusExplained(t *testing.T) {
 	}
 }
 
+// TestVersusSameEstimates answers that estimates of the same layers are equal, and says of others
+// that their bands overlap.
+func TestVersusSameEstimates(t *testing.T) {
+	t.Parallel()
+	made := func(shape int64) *profile.Profile {
+		p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "net"}, Target: profile.Target{ID: "chip", Kind: profile.TargetSimulator}}
+		p.Settings.TargetSHA256 = strings.Repeat("0", 64)
+		m := &profile.Metric{Kind: profile.Estimated, Median: new(2.0), Band: &[2]float64{1, 4}}
+		p.Layers = []profile.Layer{{Op: "Conv", Name: "c", State: profile.Ran, Latency: m, Outputs: []profile.Tensor{{Name: "y", DType: "int8", Shape: []int64{1, shape}}}}}
+		p.Totals.Latency = m
+		return p
+	}
+	for _, c := range []struct {
+		shape int64
+		want  []string
+	}{
+		{4, []string{"b takes as long as a (2.00 s): estimates of the same layers are equal", "All rows have equal latency.", "Conv c 2.00 s 2.00 s 1.00 = 0 s"}},
+		{5, []string{"b is not measurably faster or slower than a", "1.00 ? 0 s resized? bands overlap", "! b: rows stay undecided where the 90 % bands of estimates overlap"}},
+	} {
+		x, err := compare.New([]compare.Named{{Name: "a", Profile: made(4)}, {Name: "b", Profile: made(c.shape)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
+				t.Errorf("%d: lacks %q:\n%s", c.shape, want, b.String())
+			}
+		}
+	}
+}
+
+// TestVersusMachines names the machines that one model was measured on.
+func TestVersusMachines(t *testing.T) {
+	t.Parallel()
+	ps := compared(t, 2).Profiles
+	for k, p := range ps {
+		p.Host = &profile.Host{CPUModel: fmt.Sprint("cpu", k), Fingerprint: fmt.Sprint("print", k)}
+		p.Model.SHA256 = strings.Repeat("0", 64)
+	}
+	x, err := compare.New([]compare.Named{{Name: "a", Profile: ps[0]}, {Name: "b", Profile: ps[1]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := report.WriteVersus(&b, x, "table", report.VersusOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{"b [cpu1, engine 1] takes 2.00x as long as a [cpu0, engine 0] (6.00 vs 3.00 ms; 95 % CI 1.96 to 2.04) · compares the machines and engines, not the model", "! b: the model of a on another machine; ratios of times compare the machines."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+	}
+}
+
 // TestVersusContinued divides many runs into tables that fit. Only the first one has the first run.
 func TestVersusContinued(t *testing.T) {
 	t.Parallel()

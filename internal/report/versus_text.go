@@ -204,7 +204,7 @@ func versusWhere(t *compare.Table, k int) string {
 		s = fmt.Sprintf("%d of %s %s: %s", n, of, map[bool]string{true: "differs", false: "differ"}[n == 1], strings.Join(parts, "; "))
 	case known == 0:
 		return "" // without intervals nothing can be said
-	case t.Runs[k].Ratio.Interval == compare.Exact:
+	case t.Runs[k].Ratio.Interval == compare.Exact || versusSame(&t.Runs[k].Ratio):
 		s = fmt.Sprintf("All rows%s have equal %s", only(len(alone) > 0, " of both"), versusWhat(t))
 	case unknown > 0:
 		s = "No row differs by more than chance among " + words.Plural(int64(known), "row") + " with an interval"
@@ -221,6 +221,11 @@ func versusWhere(t *compare.Table, k int) string {
 		s += fmt.Sprintf("; operators or options of %s differ", words.Plural(int64(replaced), "row"))
 	}
 	return s + "."
+}
+
+// versusSame reports whether a ratio is known to be 1: estimates of the same layers are equal.
+func versusSame(r *compare.Ratio) bool {
+	return r.Low != nil && r.High != nil && *r.Low == 1 && *r.High == 1
 }
 
 func versusDiffers(v compare.Verdict) bool {

@@ -124,11 +124,12 @@ describe("graph", () => {
 
 describe("words", () => {
   it("say which way is good", () => {
-    const row = (better: number | undefined, verdict: string) => ({ better, figures: [{}, {}], ratios: [unknown, { verdict }] }) as unknown as Row;
+    const row = (better: number | undefined, verdict: string, interval?: string) => ({ better, figures: [{}, {}], ratios: [unknown, { verdict, interval }] }) as unknown as Row;
     expect(judge(row(-1, "slower"), 1)).toEqual({ sign: "▲", word: "more", tone: "bad" });
     expect(judge(row(1, "more"), 1)).toEqual({ sign: "▲", word: "more", tone: "good" });
     expect(judge(row(undefined, "less"), 1)).toEqual({ sign: "▼", word: "less", tone: "" });
-    expect(judge(row(-1, "open"), 1)).toEqual({ sign: "?", word: "undecided", tone: "" });
+    expect(judge(row(-1, "open", "ci95"), 1)).toEqual({ sign: "?", word: "undecided", tone: "" });
+    expect(judge(row(-1, "open"), 1)).toEqual({ sign: "", word: "no interval", tone: "" });
   });
   it("write figures, differences and reasons", () => {
     expect(formatter("s")(1.5e-3)).toBe("1.50 ms");

@@ -165,6 +165,7 @@ export function judge(r: Row, run: number): { sign: string; word: string; tone: 
   const v = r.ratios[run]?.verdict;
   const way = direction(v);
   if (way === 0 && v === "alike") return r.ratios[run].interval === "exact" ? { sign: "", word: "equal", tone: "" } : { sign: "=", word: "equal within 5 %", tone: "" };
+  if (way === 0 && r.ratios[run]?.interval === undefined) return { sign: "", word: "no interval", tone: "" };
   if (way === 0) return { sign: "?", word: "undecided", tone: "" };
   const better = r.better ?? 0;
   return { sign: way > 0 ? "▲" : "▼", word: way > 0 ? "more" : "less", tone: better === 0 ? "" : way === Math.sign(better) ? "good" : "bad" };
