@@ -115,11 +115,33 @@ func versusNote(t *compare.Table, n *compare.Note) string {
 	case compare.WideBands:
 		return fmt.Sprintf("%s: rows stay undecided where the 90 %% bands of estimates overlap; errors of different layers do not cancel.", who)
 	case compare.NoTimes:
-		return fmt.Sprintf("%s: no times; profile it, or use opmeter ab, to compare times.", who)
+		return noTimes(t, n)
 	case compare.NoLayers:
 		return fmt.Sprintf("%s: no figures per layer; only totals are compared.", who)
 	}
 	return string(n.Code) + ": " + who
+}
+
+// noTimes says of models what would give them times, and of other runs that their time is unknown.
+func noTimes(t *compare.Table, n *compare.Note) string {
+	var models, others []string
+	for _, k := range n.Runs {
+		switch {
+		case k < 0 || k >= len(t.Runs):
+		case t.Runs[k].Source == compare.Counted:
+			models = append(models, t.Runs[k].Name)
+		default:
+			others = append(others, t.Runs[k].Name)
+		}
+	}
+	var parts []string
+	if len(models) > 0 {
+		parts = append(parts, strings.Join(models, ", ")+": no times; profile it, or use opmeter ab, to compare times.")
+	}
+	if len(others) > 0 {
+		parts = append(parts, strings.Join(others, ", ")+": the time of the whole model is unknown, so that work is compared.")
+	}
+	return strings.Join(parts, " ")
 }
 
 // VersusModels names the models of a comparison: several if they differ.
