@@ -172,11 +172,8 @@ func (b *builder) reasons(g *Group, k int) []Reason {
 	r.number(ByBytes, traffic(x), traffic(y), 1)
 	r.text(ByType, most(x, b.types[0]), most(y, b.types[k]))
 	if g.Match(k).Kind == align.Replaced {
-		// Options of records are notes.
-		if p.Target.Kind != profile.TargetImport && q.Target.Kind != profile.TargetImport {
-			first, this := options(x, y)
-			r.text(ByOptions, first, this)
-		}
+		first, this := options(x, y)
+		r.text(ByOptions, first, this)
 	}
 	r.text(ByKernel, most(x, kernel), most(y, kernel))
 	r.text(ByPlacement, most(x, placed), most(y, placed))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/profile"
@@ -175,6 +176,38 @@ func TestReasons(t *testing.T) {
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%+v: %v, want %v", c.b.Layers[0], got, c.want)
+		}
+	}
+}
+
+// TestOptionReasons lists options that differ; numbers of nodes in an engine are none.
+func TestOptionReasons(t *testing.T) {
+	t.Parallel()
+	made := func(file string, options ...profile.Option) *profile.Profile {
+		p := run("a", 1, 0, row("Softmax", 1, 0, 0))
+		p.Model.StructureSHA256, p.Model.SHA256 = hash, strings.Repeat(file, 64)
+		p.Layers[0].Options = options
+		return p
+	}
+	for _, c := range []struct {
+		b    *profile.Profile
+		want string
+	}{
+		{made("2", profile.Option{Key: "node_index", Value: "2"}), ""},
+		{made("2", profile.Option{Key: "axis", Value: "2"}, profile.Option{Key: "node_index", Value: "2"}), "axis 1 → axis 2"},
+	} {
+		a := made("1", profile.Option{Key: "axis", Value: "1"}, profile.Option{Key: "node_index", Value: "1"})
+		if c.want == "" {
+			a.Layers[0].Options = a.Layers[0].Options[1:]
+		}
+		got := ""
+		for _, r := range table(t, a, c.b).Groups[0].Reasons[1] {
+			if r.Code == compare.ByOptions {
+				got = r.FirstText + " → " + r.ThisText
+			}
+		}
+		if got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }
