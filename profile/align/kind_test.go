@@ -441,3 +441,30 @@ func TestWeighed(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedReaders follows equal structure across layers of which there are several equal ones,
+// such as those that read the shape of an input in each block.
+func TestRepeatedReaders(t *testing.T) {
+	t.Parallel()
+	made := func(names string, tables ...int64) *profile.Profile {
+		g := &maker{}
+		x := g.conv(names+"stem", "in", 8, 3)
+		for k, n := range tables {
+			s := g.add("Shape", fmt.Sprint(names, "s", k), []string{"in"}, []int64{4})
+			s = g.add("Gather", fmt.Sprint(names, "n", k), []string{s}, []int64{1}, []int64{1})
+			x = g.add("Gather", fmt.Sprint(names, "g", k), []string{x}, image, []int64{n})
+			x = g.add("OneHot", fmt.Sprint(names, "o", k), []string{x, s}, image)
+		}
+		g.add("Softmax", names+"end", []string{x}, image)
+		return g.profile()
+	}
+	var gone []int64
+	for _, p := range Layers(made("a", 30, 60, 120, 240), made("b", 30, 60, 120)) {
+		if p.Kind == Removed {
+			gone = append(gone, p.A...)
+		}
+	}
+	if !slices.Contains(gone, 15) || !slices.Contains(gone, 16) || len(gone) > 4 {
+		t.Errorf("removed %v, want the last block", gone)
+	}
+}

@@ -249,7 +249,7 @@ func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64, up bool) {
 			continue
 		}
 		j := s[1][0]
-		if up && x.follows(vs[0].ins[i], vs[1].ins[j]) || !up && x.leads(vs[0].outs[i], vs[1].outs[j]) {
+		if up && x.follows(vs[0].ins[i], vs[1].ins[j], hs) || !up && x.leads(vs[0].outs[i], vs[1].outs[j], hs) {
 			x.pair(i, j, oneSided)
 		}
 	}
@@ -257,13 +257,13 @@ func (x *aligner) oneSided(vs [2]*view, hs [2][]uint64, up bool) {
 
 // follows reports whether operands come from partners of each other, or the inputs of the graph.
 // Those that are computed from constants do not count.
-func (x *aligner) follows(ins, with []int) bool {
+func (x *aligner) follows(ins, with []int, hs [2][]uint64) bool {
 	data := false
 	for _, m := range ins {
 		if m >= 0 && x.a.nodes[m].helper {
 			continue
 		}
-		if data = true; m >= 0 && (x.a.partner[m] < 0 || len(with) <= maxNear && !slices.Contains(with, x.a.partner[m])) {
+		if data = true; m >= 0 && len(with) <= maxNear && !slices.ContainsFunc(with, func(q int) bool { return q >= 0 && x.mayPair(m, q, hs) }) {
 			return false
 		}
 	}
@@ -271,11 +271,19 @@ func (x *aligner) follows(ins, with []int) bool {
 }
 
 // leads reports whether partners of each other read the results, or nobody does.
-func (x *aligner) leads(outs, with []use) bool {
+func (x *aligner) leads(outs, with []use, hs [2][]uint64) bool {
 	return !slices.ContainsFunc(outs, func(u use) bool {
-		q := x.a.partner[u.by]
-		return q < 0 || len(with) <= maxNear && !slices.ContainsFunc(with, func(v use) bool { return v.by == q })
+		return len(with) <= maxNear && !slices.ContainsFunc(with, func(v use) bool { return x.mayPair(u.by, v.by, hs) })
 	})
+}
+
+// mayPair reports whether two nodes are partners, or have none and are equal in all before or after
+// them: of several such nodes none is the only one, such as those that read the shape of an input.
+func (x *aligner) mayPair(i, j int, hs [2][]uint64) bool {
+	if p, q := x.a.partner[i], x.b.partner[j]; p >= 0 || q >= 0 {
+		return p == j
+	}
+	return hs[0][i] == hs[1][j]
 }
 
 // unique lists the nodes by names that only one of them has.
