@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // BoundPart is the part of the layers' time that one limit bounds.
@@ -79,7 +81,7 @@ func (p *Profile) BoundParts() []BoundPart {
 		}
 		parts[i].Share /= sum
 	}
-	slices.SortStableFunc(parts, func(a, b BoundPart) int { return cmp.Compare(a.order(), b.order()) })
+	sorting.Stable(parts, func(a, b BoundPart) int { return cmp.Compare(a.order(), b.order()) })
 	return parts
 }
 

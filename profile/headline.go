@@ -2,7 +2,8 @@ package profile
 
 import (
 	"cmp"
-	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Headline is the figure to quote for an inference.
@@ -59,7 +60,7 @@ func (p *Profile) Slowest(n int) []LayerTime {
 			sum += v
 		}
 	}
-	slices.SortStableFunc(out, func(a, b LayerTime) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	sorting.Stable(out, func(a, b LayerTime) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	for i := range out {
 		if sum > 0 {
 			out[i].Share = out[i].Seconds / sum

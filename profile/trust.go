@@ -3,6 +3,8 @@ package profile
 import (
 	"fmt"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Verdict is the quality of the latency of the whole model. What follows for a profile is its
@@ -161,7 +163,7 @@ type Doubt struct {
 func NewTrust(doubts []Doubt) *Trust {
 	t := &Trust{Verdict: Good, Doubts: slices.Clone(doubts)}
 	rank := func(v Verdict) int { return slices.Index(verdicts, string(v)) }
-	slices.SortStableFunc(t.Doubts, func(a, b Doubt) int { return rank(b.Verdict) - rank(a.Verdict) })
+	sorting.Stable(t.Doubts, func(a, b Doubt) int { return rank(b.Verdict) - rank(a.Verdict) })
 	if len(t.Doubts) > 0 {
 		t.Verdict = t.Doubts[0].Verdict
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
@@ -128,7 +129,7 @@ func (c *Collector) remarks(res *Result, ns bool) {
 	if n := micro(res); n > 1 {
 		res.found(true, "switch", "%d models run on one TensorFlow Lite Micro: the first classification after another model's holds the set-up of its memory, so that classifiers which are interleaved look slower than they are alone.", n)
 	}
-	slices.SortStableFunc(res.Findings, func(a, b Finding) int {
+	sorting.Stable(res.Findings, func(a, b Finding) int {
 		rank := func(f Finding) int {
 			if f.Warning {
 				return 0

@@ -3,14 +3,14 @@ package sensiml
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsontree"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 func sortModels(ms []Model) {
-	slices.SortStableFunc(ms, func(a, b Model) int { return cmp.Compare(a.Index, b.Index) })
+	sorting.Stable(ms, func(a, b Model) int { return cmp.Compare(a.Index, b.Index) })
 }
 
 // pipeline takes generators, cascade and segmenter from the steps of a pipeline, and lays out the

@@ -3,6 +3,8 @@ package sensiml
 import (
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // The keys of the results of the vendor's parser, in its order.
@@ -101,7 +103,7 @@ func (m *metrics) yaml() []byte {
 			t = slices.Clone(t)
 			// Python cannot compare null with names and leaves them as they are.
 			if !slices.ContainsFunc(t, func(c cell) bool { return c.null }) {
-				slices.SortStableFunc(t, func(a, b cell) int { return strings.Compare(a.name, b.name) })
+				sorting.Stable(t, func(a, b cell) int { return strings.Compare(a.name, b.name) })
 			}
 			for i, c := range t {
 				lead := "  "

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/shellword"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/profile"
@@ -166,7 +167,7 @@ func About(f *Facts, only ...string) *Result {
 			r.Silent = append(r.Silent, Silence{rule.Code, why})
 		}
 	}
-	slices.SortStableFunc(r.Advice, func(a, b *Advice) int {
+	sorting.Stable(r.Advice, func(a, b *Advice) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(b.Gain.Saved(), a.Gain.Saved()))
 	})
 	return r

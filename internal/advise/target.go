@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/shellword"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -386,7 +387,7 @@ func (f *Facts) onProcessor() ([]*Advice, string) {
 		}
 		return nil, fmt.Sprintf("the operators that the accelerator leaves to the processor take %s of the time, %s", percent(part), why)
 	}
-	slices.SortFunc(layers, func(a, b int) int { return cmp.Compare(*f.Profile.Layers[b].Share, *f.Profile.Layers[a].Share) })
+	sorting.Func(layers, func(a, b int) int { return cmp.Compare(*f.Profile.Layers[b].Share, *f.Profile.Layers[a].Share) })
 	first := &f.Profile.Layers[layers[0]]
 	reason := fmt.Sprintf("The accelerator leaves %s to the processor, which take %s of the time. The slowest is #%d %s with %s", plural(len(layers), "layer"), percent(part), layers[0], first.Op, percent(*first.Share))
 	if first.Placement.Text != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/advise"
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/bridge"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/measure/ab"
@@ -277,7 +278,7 @@ func estimates(f *advise.Facts, m *opmeter.Model, t target.Target, set *target.S
 				fit = append(fit, p)
 			}
 		}
-		slices.SortStableFunc(fit, func(a, b *profile.Profile) int { return compareSeconds(a, b) })
+		sorting.Stable(fit, func(a, b *profile.Profile) int { return compareSeconds(a, b) })
 		return fit, nil
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/target"
@@ -201,7 +202,7 @@ func (a *app) fit(m *opmeter.Model, list []target.Target, o opmeter.EstimateOpti
 	}
 	groups := [][]report.ListRow{fit, near, open, fell}
 	for _, rows := range groups {
-		slices.SortStableFunc(rows, func(x, y report.ListRow) int {
+		sorting.Stable(rows, func(x, y report.ListRow) int {
 			return cmp.Or(compareBool(x.Incomplete(), y.Incomplete()), cmp.Compare(seconds(x.Profile), seconds(y.Profile)))
 		})
 	}

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Page is a page of the manual.
@@ -29,7 +30,7 @@ func Manual(version string) []Page {
 			pages = append(pages, manual(c, t, version))
 		}
 	}
-	slices.SortFunc(pages, func(a, b Page) int { return strings.Compare(a.Name, b.Name) })
+	sorting.Func(pages, func(a, b Page) int { return strings.Compare(a.Name, b.Name) })
 	return pages
 }
 

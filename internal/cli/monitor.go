@@ -16,6 +16,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/device"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 )
@@ -173,7 +174,7 @@ func (b *bars) draw(g *device.Progress) []string {
 		}
 		name = max(name, report.Columns(text.Clean(y.Name)))
 	}
-	slices.SortStableFunc(rows, func(x, y device.LayerProgress) int {
+	sorting.Stable(rows, func(x, y device.LayerProgress) int {
 		a, b := value(x), value(y)
 		if math.IsNaN(a) || math.IsNaN(b) {
 			return cmp.Compare(b2i(math.IsNaN(a)), b2i(math.IsNaN(b)))

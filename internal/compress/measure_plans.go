@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/speed"
 	"github.com/opmeter/opmeter/internal/model/graph"
@@ -98,7 +99,7 @@ func (j *Job) earlierPlans(ctx context.Context, c *choose.Options, p *study.Plan
 		}
 		out = append(out, x)
 	}
-	slices.SortStableFunc(out, func(a, b *study.Plan) int { return cmp.Compare(*b.Measured.Speedup.Median, *a.Measured.Speedup.Median) })
+	sorting.Stable(out, func(a, b *study.Plan) int { return cmp.Compare(*b.Measured.Speedup.Median, *a.Measured.Speedup.Median) })
 	return out[:min(len(out), 2)], nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/compress/speed"
@@ -232,7 +233,7 @@ func (j *Job) planToFit(ctx context.Context, o *PlanOptions, c choose.Options) (
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b memoryPlan) int { return cmp.Compare(a.loss, b.loss) })
+	sorting.Stable(all, func(a, b memoryPlan) int { return cmp.Compare(a.loss, b.loss) })
 	for i := range all {
 		if all[i].memoryShare() <= 1 {
 			return all[i].plan, nil
@@ -268,7 +269,7 @@ func (j *Job) planLeastMemory(ctx context.Context, o *PlanOptions, c choose.Opti
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(r memoryPlan) bool { return r.ram == nil })
-	slices.SortStableFunc(all, func(a, b memoryPlan) int {
+	sorting.Stable(all, func(a, b memoryPlan) int {
 		return cmp.Or(cmp.Compare(a.loss, b.loss), cmp.Compare(a.ram.Bytes, b.ram.Bytes))
 	})
 	var front []memoryPlan // in order of falling memory use

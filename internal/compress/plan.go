@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
@@ -275,7 +276,7 @@ func (j *Job) candidatePlans(ctx context.Context, c *choose.Options, e *evaluato
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all[1:], func(a, b *study.Plan) int {
+	sorting.Stable(all[1:], func(a, b *study.Plan) int {
 		x, _ := a.Predicted.Speedup.Best()
 		y, _ := b.Predicted.Speedup.Best()
 		return cmp.Compare(y, x)

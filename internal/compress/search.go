@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/compress/choose"
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/internal/compress/samples"
@@ -372,7 +373,7 @@ func uniformChanges(c *choose.Options) (groups [][]study.Change) {
 		groups[k] = append(groups[k], x)
 	}
 	for _, g := range groups {
-		slices.SortFunc(g, func(a, b study.Change) int { return cmp.Compare(a.Level, b.Level) })
+		sorting.Func(g, func(a, b study.Change) int { return cmp.Compare(a.Level, b.Level) })
 	}
 	return groups
 }

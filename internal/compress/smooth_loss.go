@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/compress/loss"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
@@ -67,7 +68,7 @@ func fitDrops(seen []lossDrop) (nodes []lossDrop) {
 		nodes = append(nodes, lossDrop{low.kl / low.n, low.drop / low.n, low.n})
 	}
 	seen = slices.Clone(seen)
-	slices.SortStableFunc(seen, func(a, b lossDrop) int { return cmp.Compare(a.kl, b.kl) })
+	sorting.Stable(seen, func(a, b lossDrop) int { return cmp.Compare(a.kl, b.kl) })
 	var pools []lossDrop
 	for _, x := range seen {
 		for len(pools) > 0 && pools[len(pools)-1].drop >= x.drop-dropTolerance {

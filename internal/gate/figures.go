@@ -3,8 +3,8 @@ package gate
 import (
 	"cmp"
 	"math"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
 )
@@ -143,7 +143,7 @@ func Changes(base, fresh *profile.Profile, key string) []LayerChange {
 		}
 		out = append(out, c)
 	}
-	slices.SortStableFunc(out, func(a, b LayerChange) int { return cmp.Compare(math.Abs(b.change()), math.Abs(a.change())) })
+	sorting.Stable(out, func(a, b LayerChange) int { return cmp.Compare(math.Abs(b.change()), math.Abs(a.change())) })
 	return out[:min(len(out), mostChanges)]
 }
 

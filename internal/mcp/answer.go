@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -140,7 +141,7 @@ func layerRows(p *profile.Profile, order string) (rows []layerRow, cost string) 
 		key = cost
 	}
 	if key != "" && key != "index" {
-		slices.SortStableFunc(ls, func(a, b *profile.Layer) int {
+		sorting.Stable(ls, func(a, b *profile.Layer) int {
 			x, known := a.Value(key)
 			y, too := b.Value(key)
 			if known != too { // unknown ones last

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/textscan"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -159,7 +160,7 @@ func prefixes(lines []string) (out []prefix, common string, texts int) {
 			common = shape
 		}
 	}
-	slices.SortFunc(out, func(a, b prefix) int {
+	sorting.Func(out, func(a, b prefix) int {
 		if a.shape == b.shape && a.bar != b.bar {
 			if b.bar {
 				return -1

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -43,7 +44,7 @@ func writeLayers(w io.Writer, ps []*profile.Profile, o Options) error {
 		order := func(c column) int {
 			return slices.IndexFunc(allColumns(ps, o), func(key string) bool { return key == c.key })
 		}
-		slices.SortStableFunc(cols, func(x, y column) int { return order(x) - order(y) })
+		sorting.Stable(cols, func(x, y column) int { return order(x) - order(y) })
 	}
 	for _, c := range cols {
 		head = append(head, c.key)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -36,7 +37,7 @@ func percents(parts []part) []string {
 		order[i] = i
 		left -= whole[i]
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest(b), rest(a)) })
+	sorting.Stable(order, func(a, b int) int { return cmp.Compare(rest(b), rest(a)) })
 	for _, i := range order[:min(left, len(order))] {
 		whole[i]++
 	}
@@ -152,7 +153,7 @@ func operators(p *profile.Profile) string {
 			parts = append(parts, part{g.Name, v})
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.value, a.value) })
+	sorting.Stable(parts, func(a, b part) int { return cmp.Compare(b.value, a.value) })
 	var sum, rest float64
 	for _, x := range parts {
 		sum += x.value

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -135,10 +136,10 @@ func sortRows(rs []row, order string, quantities []profile.Quantity) error {
 	case "", "index":
 		return nil // as they come
 	case "op":
-		slices.SortStableFunc(rs, func(a, b row) int { return cmp.Compare(a.op(), b.op()) })
+		sorting.Stable(rs, func(a, b row) int { return cmp.Compare(a.op(), b.op()) })
 		return nil
 	case "name":
-		slices.SortStableFunc(rs, func(a, b row) int { return cmp.Compare(a.name(), b.name()) })
+		sorting.Stable(rs, func(a, b row) int { return cmp.Compare(a.name(), b.name()) })
 		return nil
 	case "time":
 		value = func(r *row) (float64, bool) { return r.value("latency_s") }
@@ -151,7 +152,7 @@ func sortRows(rs []row, order string, quantities []profile.Quantity) error {
 		}
 		value = func(r *row) (float64, bool) { return r.valueOf(&quantities[i]) }
 	}
-	slices.SortStableFunc(rs, func(a, b row) int {
+	sorting.Stable(rs, func(a, b row) int {
 		x, hasX := value(&a)
 		y, hasY := value(&b)
 		switch {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -115,7 +116,7 @@ func largestFirst(p *profile.Profile, o Options, rs []row) error {
 	for _, r := range sorted[:o.Top] {
 		first[r.group] = true
 	}
-	slices.SortStableFunc(rs, func(a, b row) int {
+	sorting.Stable(rs, func(a, b row) int {
 		switch {
 		case first[a.group] == first[b.group]:
 			return 0

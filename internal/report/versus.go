@@ -14,6 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/gobench"
 	"github.com/opmeter/opmeter/internal/report/pprof"
 	"github.com/opmeter/opmeter/internal/report/text"
@@ -127,7 +128,7 @@ func versusRows(t *compare.Table, o VersusOptions) ([]compare.Group, int, error)
 		return nil, 0, fmt.Errorf("cannot sort by %q: use one of %s", o.Sort, strings.Join(VersusSorts, ", "))
 	}
 	if value != nil {
-		slices.SortStableFunc(rows, func(a, b compare.Group) int { return cmp.Compare(value(&b), value(&a)) })
+		sorting.Stable(rows, func(a, b compare.Group) int { return cmp.Compare(value(&b), value(&a)) })
 	}
 	all := len(rows)
 	if o.Top > 0 && all > o.Top {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -167,7 +168,7 @@ func (g *network) sort() {
 		}
 	}
 	// Outputs may stand in any order in a file, and formats have other operators around them.
-	slices.SortStableFunc(roots, func(a, b int) int {
+	sorting.Stable(roots, func(a, b int) int {
 		return cmp.Or(cmp.Compare(size[b].heavy, size[a].heavy), cmp.Compare(g.nodes[a].class, g.nodes[b].class), cmp.Compare(g.nodes[a].shape.extent, g.nodes[b].shape.extent),
 			cmp.Compare(size[b].core, size[a].core),
 			cmp.Compare(g.nodes[a].result, g.nodes[b].result), cmp.Compare(id[a], id[b]))
@@ -215,7 +216,7 @@ func (g *network) operands(i int, size []sizes) []edge {
 		return n.ins
 	}
 	out := slices.Clone(n.ins)
-	slices.SortStableFunc(out, func(a, b edge) int {
+	sorting.Stable(out, func(a, b edge) int {
 		if a.from < 0 || b.from < 0 {
 			return cmp.Compare(a.from, b.from)
 		}

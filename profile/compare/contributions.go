@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
 )
@@ -110,7 +111,7 @@ func (b *builder) steps(k int) []Step {
 			steps = append(steps, Step{Label: g.Label(), Groups: []int{i}, Value: *c})
 		}
 	}
-	slices.SortStableFunc(steps, func(x, y Step) int { return cmp.Compare(math.Abs(y.Value), math.Abs(x.Value)) })
+	sorting.Stable(steps, func(x, y Step) int { return cmp.Compare(math.Abs(y.Value), math.Abs(x.Value)) })
 	if len(steps) > largestSteps+1 {
 		others := Step{Label: "other rows"}
 		for _, s := range steps[largestSteps:] {

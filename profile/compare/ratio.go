@@ -2,9 +2,9 @@ package compare
 
 import (
 	"math"
-	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -94,7 +94,7 @@ func alternates(a, b []*profile.Profile) bool {
 			all = append(all, made{p.Created, i == 0})
 		}
 	}
-	slices.SortStableFunc(all, func(x, y made) int { return strings.Compare(x.at, y.at) })
+	sorting.Stable(all, func(x, y made) int { return strings.Compare(x.at, y.at) })
 	changes := 0
 	for i := range all[1:] {
 		if all[i].first != all[i+1].first {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Access says whether this user may open a port.
@@ -91,7 +93,7 @@ func List() ([]Info, error) {
 		}
 		p.Busy = holderNames(p.Holders)
 	}
-	slices.SortFunc(list, func(a, b Info) int { return natural(a.Name, b.Name) })
+	sorting.Func(list, func(a, b Info) int { return natural(a.Name, b.Name) })
 	return list, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Where changes affect other layers, the cost of a model is a sum of terms, one per layer, each
@@ -270,7 +272,7 @@ func (t *costTerms) layerTable(i int, cost, loss float64) *costTable {
 	of, more := t.reach[i], 1.0
 	if !t.fits(of) {
 		others := slices.DeleteFunc(slices.Clone(of), func(l int) bool { return l == i })
-		slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(t.strongestRatio(a, i), t.strongestRatio(b, i)) })
+		sorting.Stable(others, func(a, b int) int { return cmp.Compare(t.strongestRatio(a, i), t.strongestRatio(b, i)) })
 		of = []int{i}
 		for _, l := range others {
 			if with := append(slices.Clone(of), l); t.fits(with) {

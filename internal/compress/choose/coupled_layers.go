@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -268,7 +269,7 @@ func (p *problem) solveCoupled(c choice, err error) (choice, error) {
 			able = append(able, x)
 		}
 	}
-	slices.SortStableFunc(able, func(a, b choice) int { return cmp.Compare(a.value, b.value) })
+	sorting.Stable(able, func(a, b choice) int { return cmp.Compare(a.value, b.value) })
 	able = slices.CompactFunc(able, func(a, b choice) bool { return slices.Equal(a.pick, b.pick) })
 	p.quick = true
 	var best choice

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // option is one choice for an item: its value, which is minimised, and its weight, which is
@@ -31,7 +33,7 @@ type solution struct {
 // options the first is kept.
 func frontier(os []option) []option {
 	os = slices.Clone(os)
-	slices.SortStableFunc(os, func(a, b option) int {
+	sorting.Stable(os, func(a, b option) int {
 		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.value, b.value), cmp.Compare(a.index, b.index))
 	})
 	out := os[:0]
@@ -82,7 +84,7 @@ func steps(items [][]option) []step {
 			out = append(out, s)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b step) int { return cmp.Compare(a.slope, b.slope) })
+	sorting.Stable(out, func(a, b step) int { return cmp.Compare(a.slope, b.slope) })
 	return out
 }
 

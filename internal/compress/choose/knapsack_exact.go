@@ -3,7 +3,8 @@ package choose
 import (
 	"cmp"
 	"math"
-	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Limits of the exact search: states kept, and states generated.
@@ -114,13 +115,13 @@ func (r *relaxed) order(gap float64) []int {
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(left[a], left[b]) })
+	sorting.Stable(order, func(a, b int) int { return cmp.Compare(left[a], left[b]) })
 	return order
 }
 
 // undominated keeps states of rising weight and falling value.
 func undominated(ss []state) []state {
-	slices.SortStableFunc(ss, func(a, b state) int {
+	sorting.Stable(ss, func(a, b state) int {
 		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.value, b.value))
 	})
 	out := ss[:0]

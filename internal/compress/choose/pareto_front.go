@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/study"
 )
 
@@ -70,7 +71,7 @@ func refineFront(items [][]option, spots []frontPoint, far float64) []frontPoint
 
 // paretoSort drops dominated points and sorts the others by cost.
 func paretoSort[P any](points []P, loss, cost func(*P) float64) []P {
-	slices.SortStableFunc(points, func(a, b P) int {
+	sorting.Stable(points, func(a, b P) int {
 		return cmp.Or(cmp.Compare(loss(&a), loss(&b)), cmp.Compare(cost(&a), cost(&b)))
 	})
 	out := points[:0]

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -402,5 +403,5 @@ func (p *problem) writeNextSteps(out *study.Plan, items [][]option, pick []int) 
 			out.NextSteps = append(out.NextSteps, *best)
 		}
 	}
-	slices.SortStableFunc(out.NextSteps, func(a, b study.NextStep) int { return cmp.Compare(rate(&b), rate(&a)) })
+	sorting.Stable(out.NextSteps, func(a, b study.NextStep) int { return cmp.Compare(rate(&b), rate(&a)) })
 }

@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/weights"
 	"github.com/opmeter/opmeter/study"
 )
@@ -236,7 +237,7 @@ func (o *Order) pruneTwoOfFour(scores []float32) {
 	for i := range o.n {
 		o.order[i] = uint32(i)
 		unit = o.elements(i, unit[:0])
-		slices.SortStableFunc(unit, func(a, b int) int {
+		sorting.Stable(unit, func(a, b int) int {
 			return cmp.Compare(sortKey(float64(scores[a])), sortKey(float64(scores[b])))
 		})
 		for _, e := range unit[:max(len(unit)-2, 0)] {

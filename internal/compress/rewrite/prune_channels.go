@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/compress/mask"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -161,7 +162,7 @@ func (p *pruner) groups(orders []*mask.Order) []pruneGroup {
 			items[i].score += score[u] / float64(len(items[i].units))
 		}
 	}
-	slices.SortStableFunc(items, func(a, b pruneGroup) int { return cmp.Compare(a.score, b.score) })
+	sorting.Stable(items, func(a, b pruneGroup) int { return cmp.Compare(a.score, b.score) })
 	return items
 }
 

@@ -3,7 +3,8 @@ package sparsify
 import (
 	"cmp"
 	"math"
-	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Settings are the settings of Sparsify's pruning modifier.
@@ -166,7 +167,7 @@ func (e *evaluator) fillBudget(sparsity, balance float64) []*float64 {
 			pairs = append(pairs, pair{i, float64(k) / 100, balance*loss[k] + (1-balance)*perf[k]})
 		}
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.cost, b.cost) })
+	sorting.Stable(pairs, func(a, b pair) int { return cmp.Compare(a.cost, b.cost) })
 	out := make([]*float64, len(e.nodes))
 	zeroed := make([]float64, len(e.nodes))
 	sum := 0.0

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/study"
 )
@@ -123,9 +124,9 @@ func (q *PruningSeries) sort() {
 		y, _ := level(b.Name)
 		return cmp.Compare(x, y)
 	}
-	slices.SortStableFunc(q.Model.Measurements, by)
+	sorting.Stable(q.Model.Measurements, by)
 	for i := range q.Ops {
-		slices.SortStableFunc(q.Ops[i].Measurements, by)
+		sorting.Stable(q.Ops[i].Measurements, by)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // point is a value of a layer at a sparsity.
@@ -45,8 +47,8 @@ func newSeries(ms Measurements, baseKey string, params int64, rising bool) *seri
 	byWeights := func(a, b point) int {
 		return int(math.Trunc(a.sparsity*float64(params))) - int(math.Trunc(b.sparsity*float64(params)))
 	}
-	slices.SortStableFunc(s.points, byWeights)
-	slices.SortStableFunc(smooth, byWeights)
+	sorting.Stable(s.points, byWeights)
+	sorting.Stable(smooth, byWeights)
 	for _, p := range smooth {
 		if !rising {
 			p.value = most - p.value
@@ -60,7 +62,7 @@ func newSeries(ms Measurements, baseKey string, params int64, rising bool) *seri
 // first, as SparseML does.
 func interpolate(ps []point, at float64) float64 {
 	ps = slices.Clone(ps)
-	slices.SortStableFunc(ps, func(a, b point) int { return cmp.Compare(a.sparsity, b.sparsity) })
+	sorting.Stable(ps, func(a, b point) int { return cmp.Compare(a.sparsity, b.sparsity) })
 	if len(ps) == 1 {
 		return ps[0].value
 	}

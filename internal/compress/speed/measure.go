@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/measure/loop"
@@ -321,7 +322,7 @@ func (r *run) measureUnchanged() error {
 			out.Layers[i].Limit = limits[out.Layers[i].Layer]
 		}
 	}
-	slices.SortFunc(out.Layers, func(a, b study.LayerTime) int { return a.Layer - b.Layer })
+	sorting.Func(out.Layers, func(a, b study.LayerTime) int { return a.Layer - b.Layer })
 	return r.yield(out)
 }
 
@@ -417,7 +418,7 @@ func (r *run) measureChange(c study.Change) error {
 	for _, l := range r.rest {
 		out.Points = append(out.Points, study.SpeedPoint{Layer: l, Change: c, Cause: study.NotRun})
 	}
-	slices.SortFunc(out.Points, func(a, b study.SpeedPoint) int { return a.Layer - b.Layer })
+	sorting.Func(out.Points, func(a, b study.SpeedPoint) int { return a.Layer - b.Layer })
 	return r.yield(out)
 }
 

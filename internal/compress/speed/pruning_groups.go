@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/compress/rewrite"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/weights"
@@ -36,7 +37,7 @@ func groupsByModel(all []rewrite.Group, layers []*weights.Layer) [][]rewrite.Gro
 		}
 		return n
 	}
-	slices.SortStableFunc(all, func(a, b rewrite.Group) int { return cmp.Compare(work(b), work(a)) })
+	sorting.Stable(all, func(a, b rewrite.Group) int { return cmp.Compare(work(b), work(a)) })
 	var out [][]rewrite.Group
 	var touched []map[int]bool
 	for _, g := range all {

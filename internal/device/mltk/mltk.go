@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 
 	"github.com/opmeter/opmeter/internal/base/port"
@@ -167,7 +168,7 @@ func (s *session) end() error {
 	s.flush()
 	if s.names == nil && len(s.held) > 0 {
 		// The longest one covers most of the model.
-		slices.SortStableFunc(s.held, func(a, b *console.Reading) int { return len(b.Layers) - len(a.Layers) })
+		sorting.Stable(s.held, func(a, b *console.Reading) int { return len(b.Layers) - len(a.Layers) })
 	}
 	for _, r := range s.held {
 		if err := s.take(r, false); err != nil {

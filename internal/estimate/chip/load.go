@@ -15,6 +15,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/editdistance"
 
 	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Set is a list of targets, ordered by id. Shipped targets are read on demand.
@@ -223,7 +224,7 @@ func (s *Set) Find(id string) (*Target, error) {
 			list = append(list, near{other, c})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b near) int { return a.cost - b.cost })
+	sorting.Stable(list, func(a, b near) int { return a.cost - b.cost })
 	err := &UnknownError{ID: id}
 	for _, n := range list[:min(len(list), 3)] {
 		err.Nearest = append(err.Nearest, n.id)

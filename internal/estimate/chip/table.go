@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // table holds the shipped targets as written by [Table]: parsing YAML at each start took longer
@@ -72,7 +74,7 @@ func appendValue(b []byte, v reflect.Value) []byte {
 		}
 		b = binary.AppendUvarint(b, uint64(v.Len())+1)
 		keys := v.MapKeys()
-		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
+		sorting.Func(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
 		for _, k := range keys {
 			b = appendValue(appendText(b, k.String()), v.MapIndex(k))
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/external"
 )
 
@@ -171,7 +172,7 @@ type searcher struct {
 
 // sorted returns the candidates by place; in each place usable ones come first, newest first.
 func (s *searcher) sorted() []Found {
-	slices.SortStableFunc(s.found, func(a, b Found) int {
+	sorting.Stable(s.found, func(a, b Found) int {
 		if a.place != b.place {
 			return a.place - b.place
 		}

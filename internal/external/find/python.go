@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // pack is an installed package.
@@ -120,12 +122,12 @@ func (e *Env) pyenv() []string {
 		if path.Base(name) == name && len(out) < 100 {
 			out = append(out, e.join(root, "versions", name))
 			rest := e.glob(root, "versions/"+strings.Map(plain, name)+".*")
-			slices.SortFunc(rest, func(a, b string) int { return -compare(e.base(a), e.base(b)) })
+			sorting.Func(rest, func(a, b string) int { return -compare(e.base(a), e.base(b)) })
 			out = append(out, rest...)
 		}
 	}
 	rest := e.glob(root, "versions/*")
-	slices.SortFunc(rest, func(a, b string) int { return -compare(e.base(a), e.base(b)) })
+	sorting.Func(rest, func(a, b string) int { return -compare(e.base(a), e.base(b)) })
 	return append(out, rest...)
 }
 
@@ -148,7 +150,7 @@ func (e *Env) windowsPythons() []string {
 			out = append(out, e.glob(dir, pattern)...)
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int { return strings.Compare(b, a) })
+	sorting.Func(out, func(a, b string) int { return strings.Compare(b, a) })
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/external"
 )
 
@@ -118,7 +119,7 @@ func (m *model) describe() (err error) {
 		}
 		m.carried = append(m.carried, [2]int{from, place[to]})
 	}
-	slices.SortFunc(m.carried, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
+	sorting.Func(m.carried, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
 	return nil
 }
 

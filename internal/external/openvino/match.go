@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
@@ -208,7 +209,7 @@ func (g *irGraph) propose(own []int, ops []op, varies []bool, numbered bool) {
 			continue
 		}
 		if numbered {
-			slices.SortStableFunc(list, func(a, b int) int { return serial(g.layers[a].name) - serial(g.layers[b].name) })
+			sorting.Stable(list, func(a, b int) int { return serial(g.layers[a].name) - serial(g.layers[b].name) })
 		}
 		for n, i := range list {
 			if own[i] < 0 {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Constants of [Divide].
@@ -48,7 +50,7 @@ func Divide(values []float64) []Split {
 		divide(from+at, to)
 	}
 	divide(0, len(values))
-	slices.SortFunc(out, func(a, b Split) int { return cmp.Compare(a.At, b.At) })
+	sorting.Func(out, func(a, b Split) int { return cmp.Compare(a.At, b.At) })
 	return out
 }
 

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/gate"
 	"github.com/opmeter/opmeter/profile"
@@ -181,10 +182,10 @@ func (b *builder) lineage(ctx context.Context, dir string, s *gate.Store) string
 // time.
 func (b *builder) sorted(list []Point) []Point {
 	if b.lines {
-		slices.SortStableFunc(list, func(a, b Point) int { return cmp.Compare(a.line, b.line) })
+		sorting.Stable(list, func(a, b Point) int { return cmp.Compare(a.line, b.line) })
 		return list
 	}
-	slices.SortStableFunc(list, func(a, b Point) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.line, b.line)) })
+	sorting.Stable(list, func(a, b Point) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.line, b.line)) })
 	var placed, others []Point
 	for i := range list {
 		if list[i].place.Known {
@@ -193,7 +194,7 @@ func (b *builder) sorted(list []Point) []Point {
 			others = append(others, list[i])
 		}
 	}
-	slices.SortStableFunc(placed, func(x, y Point) int { return cmp.Compare(x.place.At, y.place.At) })
+	sorting.Stable(placed, func(x, y Point) int { return cmp.Compare(x.place.At, y.place.At) })
 	out := list[:0:0]
 	for _, p := range placed {
 		for len(others) > 0 && others[0].Time.Before(p.Time) {

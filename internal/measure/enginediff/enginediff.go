@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/figures"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -161,7 +162,7 @@ func operators(gs []*group, theirs []profile.Layer, sum float64) []profile.Opera
 	for i := range out {
 		out[i].Share = min(out[i].Share, 1) // a rounding above
 	}
-	slices.SortStableFunc(out, func(a, b profile.OperatorShare) int { return cmp.Compare(b.Share, a.Share) })
+	sorting.Stable(out, func(a, b profile.OperatorShare) int { return cmp.Compare(b.Share, a.Share) })
 	return out
 }
 
@@ -205,7 +206,7 @@ func longer(gs []*group, sides func(*group) (a, b side)) []slow {
 			out = append(out, slow{g, a, b})
 		}
 	}
-	slices.SortStableFunc(out, func(x, y slow) int { return cmp.Compare(y.a.share, x.a.share) })
+	sorting.Stable(out, func(x, y slow) int { return cmp.Compare(y.a.share, x.a.share) })
 	return out
 }
 

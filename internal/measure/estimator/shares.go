@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
@@ -249,7 +250,7 @@ func stepParts(steps int, runs []Inference) [][]float64 {
 // them.
 func densestHalf(runs []Inference) []Inference {
 	s := slices.Clone(runs)
-	slices.SortStableFunc(s, func(a, b Inference) int { return cmp.Compare(a.Wall, b.Wall) })
+	sorting.Stable(s, func(a, b Inference) int { return cmp.Compare(a.Wall, b.Wall) })
 	from, to := densest(len(s), len(s)-2*(len(s)/4), func(i int) float64 { return float64(s[i].Wall) })
 	return s[from:to]
 }

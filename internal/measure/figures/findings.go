@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -84,7 +85,7 @@ func dominant(p *profile.Profile) []profile.Finding {
 	for _, g := range ops {
 		of[g.Name], _ = g.Sum("share")
 	}
-	slices.SortStableFunc(ops, func(x, y profile.Group) int { return cmp.Compare(of[y.Name], of[x.Name]) })
+	sorting.Stable(ops, func(x, y profile.Group) int { return cmp.Compare(of[y.Name], of[x.Name]) })
 	text := make([]string, 0, 3)
 	var sum float64
 	var layers []int64
@@ -97,7 +98,7 @@ func dominant(p *profile.Profile) []profile.Finding {
 		layers = append(layers, Indices(g.Layers)...)
 	}
 	out := []profile.Finding{Finding("time.operators", profile.Info, layers, "Time by operator: %s.", strings.Join(text, ", "))}
-	slices.SortStableFunc(timed, func(x, y *profile.Layer) int { return cmp.Compare(*y.Share, *x.Share) })
+	sorting.Stable(timed, func(x, y *profile.Layer) int { return cmp.Compare(*y.Share, *x.Share) })
 	n, half := 0, 0.0
 	for ; n < len(timed) && half < 0.5; n++ {
 		half += *timed[n].Share

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
@@ -421,7 +422,7 @@ func (r *runner) note(n profile.Noted) error {
 
 // find reports findings, problems first.
 func (r *runner) find(fs []profile.Finding) error {
-	slices.SortStableFunc(fs, func(a, b profile.Finding) int { return rank(a) - rank(b) })
+	sorting.Stable(fs, func(a, b profile.Finding) int { return rank(a) - rank(b) })
 	for i := range fs {
 		if err := r.send(profile.Event{Found: &fs[i]}); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/model/weights"
@@ -204,7 +205,7 @@ func (c *comparison) pair() {
 		}
 	}
 	// A row that is fused of several comes where its output is computed, after those it reads.
-	slices.SortStableFunc(c.rows, func(a, b *row) int { return cmp.Compare(a.place, b.place) })
+	sorting.Stable(c.rows, func(a, b *row) int { return cmp.Compare(a.place, b.place) })
 	c.made = [2]map[int]place{{}, {}}
 	for _, r := range c.rows {
 		for n := range r.outs {
@@ -275,7 +276,7 @@ func (c *comparison) newRow(ps []align.Pair, profiles [2]*profile.Profile) *row 
 			}
 		}
 		slices.Sort(r.nodes[side])
-		slices.SortFunc(ls, func(a, b divergence.Layer) int { return int(a.Index - b.Index) })
+		sorting.Func(ls, func(a, b divergence.Layer) int { return int(a.Index - b.Index) })
 		if side == 0 {
 			r.A = ls
 		} else {

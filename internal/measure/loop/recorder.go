@@ -3,8 +3,8 @@ package loop
 import (
 	"cmp"
 	"math/rand/v2"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/estimator"
 )
 
@@ -140,5 +140,5 @@ func (r *Recorder) Inferences() []estimator.Inference {
 }
 
 func sortBy(rows, key []int) {
-	slices.SortFunc(rows, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
+	sorting.Func(rows, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
 }

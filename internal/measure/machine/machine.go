@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/cpuid/v2"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -169,7 +170,7 @@ func (s system) pick(allowed []int, n int) []int {
 	out := slices.Clone(allowed)
 	// The first processor usually handles the interrupts: it comes last within its rank if there
 	// is another.
-	slices.SortStableFunc(out, func(a, b int) int {
+	sorting.Stable(out, func(a, b int) int {
 		if d := rank[a] - rank[b]; d != 0 {
 			return d
 		}

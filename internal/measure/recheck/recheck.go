@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/model/submodel"
 	"github.com/opmeter/opmeter/profile"
@@ -147,7 +148,7 @@ func Check(ctx context.Context, p *profile.Profile, o Options) error {
 // slowest returns the layers to check, the slowest first.
 func slowest(p *profile.Profile) profile.Layers {
 	timed := p.Select(func(l *profile.Layer) bool { v, ok := l.Latency.Best(); return ok && v > 0 && l.State == profile.Ran })
-	slices.SortStableFunc(timed, func(a, b *profile.Layer) int {
+	sorting.Stable(timed, func(a, b *profile.Layer) int {
 		x, _ := a.Latency.Best()
 		y, _ := b.Latency.Best()
 		return cmp.Compare(y, x)

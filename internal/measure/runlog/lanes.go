@@ -3,8 +3,8 @@ package runlog
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -147,7 +147,7 @@ const maxApart = 64
 // apart sorts bars and deals them out, so that those of one lane are apart or within one
 // another. Bars that would need too many lanes are cut where the outer one ends.
 func apart(bars []Bar) [][]Bar {
-	slices.SortStableFunc(bars, func(a, b Bar) int {
+	sorting.Stable(bars, func(a, b Bar) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Duration, a.Duration))
 	})
 	var out [][]Bar

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Object is a table to be written. Fields are set by slot, in any order; fields that equal their
@@ -186,7 +188,7 @@ func (w *writer) patch(at int) {
 func (w *writer) table(at int, o *Object) {
 	// Wide fields first: at most one gap, before the first 8-byte field.
 	fields := slices.Clone(o.fields)
-	slices.SortStableFunc(fields, func(a, b slotValue) int { return cmp.Compare(b.size, a.size) })
+	sorting.Stable(fields, func(a, b slotValue) int { return cmp.Compare(b.size, a.size) })
 	size, slots := 4, 0
 	place := make([]int, len(fields))
 	for i, f := range fields {

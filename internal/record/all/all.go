@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/benchtext"
 	"github.com/opmeter/opmeter/internal/record/chrome"
@@ -61,6 +62,6 @@ func Formats() []*record.Format {
 		v8.Format(),
 		vela.Format(),
 	}, benchtext.Formats())
-	slices.SortFunc(list, func(a, b *record.Format) int { return strings.Compare(a.Name, b.Name) })
+	sorting.Func(list, func(a, b *record.Format) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/source/stages"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -15,7 +15,7 @@ type interval struct{ begin, end int64 }
 
 // covered returns the length of the union of intervals in seconds.
 func covered(list []interval) (s float64) {
-	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.begin, b.begin) })
+	sorting.Func(list, func(a, b interval) int { return cmp.Compare(a.begin, b.begin) })
 	until := int64(math.MinInt64)
 	for _, x := range list {
 		if from := max(x.begin, until); x.end > from {
@@ -150,7 +150,7 @@ func sortPoints(c *timeline.Counter) {
 	for i := range at {
 		at[i] = i
 	}
-	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(c.Times[a], c.Times[b]) })
+	sorting.Stable(at, func(a, b int) int { return cmp.Compare(c.Times[a], c.Times[b]) })
 	times, values := make([]float64, len(at)), make([]float64, len(at))
 	for i, k := range at {
 		times[i], values[i] = c.Times[k], c.Values[k]

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -91,7 +92,7 @@ func runsOf(files []*record.File) map[string]string {
 			ends = append(ends, e)
 		}
 	}
-	slices.SortFunc(ends, func(a, b end) int { return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.n, b.n)) })
+	sorting.Func(ends, func(a, b end) int { return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.n, b.n)) })
 	out := map[string]string{}
 	file := func(e end) string { return fmt.Sprintf("%s_%d", e.name, e.n) }
 	for i, e := range ends[min(1, len(ends)):] {

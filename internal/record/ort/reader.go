@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 )
 
@@ -413,7 +414,7 @@ func (r *reader) tree(items []item) (top []int32) {
 			}
 			return 0
 		}
-		slices.SortStableFunc(order, func(a, b int32) int {
+		sorting.Stable(order, func(a, b int32) int {
 			x, y := &items[a], &items[b]
 			return cmp.Or(cmp.Compare(x.end, y.end), empty(a)-empty(b), cmp.Compare(y.ts, x.ts), int(b-a))
 		})
@@ -433,7 +434,7 @@ func (r *reader) tree(items []item) (top []int32) {
 	for _, s := range open {
 		top = flatten(items, top, s)
 	}
-	slices.SortStableFunc(top, func(a, b int32) int { return cmp.Compare(items[a].ts, items[b].ts) })
+	sorting.Stable(top, func(a, b int32) int { return cmp.Compare(items[a].ts, items[b].ts) })
 	return top
 }
 

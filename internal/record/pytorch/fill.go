@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
@@ -35,7 +36,7 @@ func (r *run) fill(out *runlog.Run) {
 	var dev []deviceCall
 	outside := 0
 	for _, p := range r.parts {
-		slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
+		sorting.Stable(p.steps, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
 		walls = p.iterations(walls)
 		p.placeOperators()
 		dev = append(dev, p.link()...)
@@ -283,7 +284,7 @@ func (r *run) figures(out *runlog.Run, walls []int64, dev []deviceCall) {
 	var tally, device runlog.Tally
 	t.Tally(&tally, walls, -1)
 	tally.Fill(p)
-	slices.SortStableFunc(dev, func(a, b deviceCall) int { return cmp.Compare(a.iteration, b.iteration) })
+	sorting.Stable(dev, func(a, b deviceCall) int { return cmp.Compare(a.iteration, b.iteration) })
 	i := 0
 	for i < len(dev) && dev[i].iteration < 0 {
 		i++

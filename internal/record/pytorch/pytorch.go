@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/traceevent"
@@ -112,7 +113,7 @@ func ranks(all []*part) (groups [][]*part) {
 		groups[i] = append(groups[i], p)
 	}
 	for _, g := range groups {
-		slices.SortStableFunc(g, func(a, b *part) int { return cmp.Compare(a.rank, b.rank) })
+		sorting.Stable(g, func(a, b *part) int { return cmp.Compare(a.rank, b.rank) })
 	}
 	return groups
 }

@@ -2,8 +2,8 @@ package stacks
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/track"
 )
 
@@ -71,7 +71,7 @@ type Weighted struct {
 // next one, the last sample for last nanoseconds. A negative column makes bars only. Samples may
 // come in any order.
 func (c *Chart) Spread(column int, samples []Weighted, last int64) {
-	slices.SortStableFunc(samples, func(a, b Weighted) int { return cmp.Compare(a.At, b.At) })
+	sorting.Stable(samples, func(a, b Weighted) int { return cmp.Compare(a.At, b.At) })
 	for i, w := range samples {
 		c.Sample(w.At, w.Place)
 		d := last

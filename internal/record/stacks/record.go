@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/lazyregexp"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/track"
 	"github.com/opmeter/opmeter/profile"
@@ -257,7 +258,7 @@ func (r *Record) Run(run *runlog.Run) {
 func (r *Record) modelRun(run *runlog.Run) {
 	p := run.Profile
 	times := slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == "inferences" })
-	slices.SortStableFunc(r.ops, func(a, b operator) int { return cmp.Compare(a.index, b.index) })
+	sorting.Stable(r.ops, func(a, b operator) int { return cmp.Compare(a.index, b.index) })
 	at := map[string]int64{}
 	for i := range r.ops {
 		if _, ok := at[r.ops[i].key]; !ok {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/draft"
@@ -94,7 +95,7 @@ var (
 
 func read(ctx context.Context, in *record.Input) ([]*runlog.Run, error) {
 	files := slices.DeleteFunc(slices.Clone(in.Files), func(f *record.File) bool { return kindOf(f) == none })
-	slices.SortStableFunc(files, func(a, b *record.File) int { return cmp.Compare(kindOf(a), kindOf(b)) })
+	sorting.Stable(files, func(a, b *record.File) int { return cmp.Compare(kindOf(a), kindOf(b)) })
 	networks, errs := record.Groups(ctx, files, stem, func(f *record.File) *network {
 		return &network{d: draft.New("stedgeai", cmp.Or(stem(f), draft.Stem(f)), "ST Edge AI"), at: map[string]int{}, byID: map[string]int{}}
 	}, (*network).file)

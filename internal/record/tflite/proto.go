@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/model/protoread"
 	"github.com/opmeter/opmeter/internal/record"
@@ -240,7 +241,7 @@ func readGraphs(r protoread.Reader) (out []graphProfile, err error) {
 				fields = []any{1, &g.graph, 2, add}
 			}
 			err = cmp.Or(err, r.Scan(fields...))
-			slices.SortStableFunc(g.ops, func(a, b operator) int { return cmp.Compare(a.order, b.order) })
+			sorting.Stable(g.ops, func(a, b operator) int { return cmp.Compare(a.order, b.order) })
 			out = append(out, g)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
@@ -236,7 +237,7 @@ func (d *dump) run(dir string, in *record.Input) *runlog.Run {
 	if d.chip != nil {
 		p.Target.ID = strings.ToLower(d.chip.Name)
 	}
-	slices.SortStableFunc(d.lanes, func(a, b *dumpLane) int {
+	sorting.Stable(d.lanes, func(a, b *dumpLane) int {
 		return cmp.Or(strings.Compare(a.group, b.group), -strings.Compare(a.name, b.name))
 	})
 	begin, end := math.Inf(1), math.Inf(-1)

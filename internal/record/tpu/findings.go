@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -270,7 +270,7 @@ func aboutKinds(run *runlog.Run, w *work, n float64) {
 		busy[op] += s.v[qTIU] / n
 		ideal[op] += s.v[qTIU] / n * min(1, s.v[qOps]/s.v[sPossible])
 	}
-	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(busy[b]-ideal[b], busy[a]-ideal[a]) })
+	sorting.Stable(kinds, func(a, b string) int { return cmp.Compare(busy[b]-ideal[b], busy[a]-ideal[a]) })
 	var parts []string
 	for _, k := range kinds[:min(len(kinds), 3)] {
 		parts = append(parts, fmt.Sprintf("%s from %s to %s", k, seconds(busy[k]), seconds(ideal[k])))

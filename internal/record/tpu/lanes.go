@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -74,7 +75,7 @@ func (b *builder) lane(k laneKey, bars []bar) []place {
 	for i := range order {
 		order[i], where[i] = int32(i), place{-1, -1}
 	}
-	slices.SortStableFunc(order, func(x, y int32) int {
+	sorting.Stable(order, func(x, y int32) int {
 		return cmp.Or(cmp.Compare(bars[x].start, bars[y].start), cmp.Compare(bars[y].duration, bars[x].duration))
 	})
 	var lanes [][]int32
@@ -239,7 +240,7 @@ func divide(streams []stream, add func(layer int32, seconds float64)) (busy, sha
 func sortByBegin(s *stream) {
 	byBegin := func(a, b int32) int { return cmp.Compare(s.begin[a], s.begin[b]) }
 	if !slices.IsSortedFunc(s.keep, byBegin) {
-		slices.SortStableFunc(s.keep, byBegin)
+		sorting.Stable(s.keep, byBegin)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 	"github.com/opmeter/opmeter/profile/timeline"
@@ -88,7 +89,7 @@ func (d *drawing) memories() {
 }
 
 func (d *drawing) memory(p *pool) timeline.Memory {
-	slices.SortStableFunc(p.list, func(a, b touch) int { return cmp.Compare(a.begin, b.begin) })
+	sorting.Stable(p.list, func(a, b touch) int { return cmp.Compare(a.begin, b.begin) })
 	m := timeline.Memory{Name: p.name, Group: p.group}
 	layers := false
 	for i := range p.list {
@@ -133,9 +134,9 @@ func (d *drawing) allocations(list []touch, global bool) []timeline.Partition {
 	known = known[:min(len(known), most)]
 	// Only those that were used.
 	order := slices.Clone(list)
-	slices.SortFunc(order, func(a, b touch) int { return cmp.Compare(a.addr, b.addr) })
+	sorting.Func(order, func(a, b touch) int { return cmp.Compare(a.addr, b.addr) })
 	byAddress := func(a, b timeline.Partition) int { return cmp.Compare(a.Address, b.Address) }
-	slices.SortStableFunc(known, byAddress)
+	sorting.Stable(known, byAddress)
 	used := make([]bool, len(known))
 	var out []timeline.Partition
 	const near = 1 << 20
@@ -157,7 +158,7 @@ func (d *drawing) allocations(list []touch, global bool) []timeline.Partition {
 			out = append(out, known[i])
 		}
 	}
-	slices.SortStableFunc(out, byAddress)
+	sorting.Stable(out, byAddress)
 	return out
 }
 
@@ -201,7 +202,7 @@ type edge struct {
 
 func counter(name string, edges []edge) timeline.Counter {
 	edges = slices.DeleteFunc(edges, func(e edge) bool { return !(e.at > -mostTime && e.at < mostTime) })
-	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	sorting.Stable(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 	c := timeline.Counter{Name: name, Unit: "B/s"}
 	if len(edges) > maxPoints {
 		return binned(c, edges)

@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/measure/runlog"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
@@ -178,7 +179,7 @@ func inOrder(list []profile.Quantity) []profile.Quantity {
 	for i, q := range quantities {
 		at[q.Key] = i
 	}
-	slices.SortFunc(list, func(a, b profile.Quantity) int { return at[a.Key] - at[b.Key] })
+	sorting.Func(list, func(a, b profile.Quantity) int { return at[a.Key] - at[b.Key] })
 	return list
 }
 

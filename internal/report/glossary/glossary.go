@@ -6,8 +6,9 @@ package glossary
 
 import (
 	"cmp"
-	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Term is a term with its definition.
@@ -43,7 +44,7 @@ func Terms() []Term {
 	for _, g := range groups {
 		all = append(all, g.Terms...)
 	}
-	slices.SortFunc(all, func(a, b Term) int {
+	sorting.Func(all, func(a, b Term) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	return all

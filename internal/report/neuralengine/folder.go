@@ -16,6 +16,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/filelock"
 	"github.com/opmeter/opmeter/internal/base/lazyregexp"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -165,6 +166,6 @@ func tables(root string) []file {
 			all = append(all, file{m[1], n, st.ModTime()})
 		}
 	}
-	slices.SortFunc(all, func(a, b file) int { return cmp.Or(strings.Compare(a.stamp, b.stamp), a.n-b.n) })
+	sorting.Func(all, func(a, b file) int { return cmp.Or(strings.Compare(a.stamp, b.stamp), a.n-b.n) })
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/stats"
 )
 
@@ -57,7 +58,7 @@ func reduce(d *document, limit int) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
+	sorting.Stable(order, func(a, b int) int {
 		x, _ := p.Layers[a].Latency.Best()
 		y, _ := p.Layers[b].Latency.Best()
 		switch {

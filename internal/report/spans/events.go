@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"container/heap"
 	"iter"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
 
@@ -220,6 +220,6 @@ func (v *View) linkEvents() []Event {
 		}
 		out = append(out, Event{Kind: LinkFrom, At: from.Start, Bar: from, Item: i}, Event{Kind: LinkTo, At: at, Bar: to, Item: i})
 	}
-	slices.SortStableFunc(out, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	sorting.Stable(out, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return out
 }

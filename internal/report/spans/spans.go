@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/timeline"
 )
@@ -348,7 +349,7 @@ func (v *View) MedianRun() (run *View, number int32, of int) {
 	if len(all) == 0 {
 		return v, 0, 0
 	}
-	slices.SortStableFunc(all, func(a, b iteration) int { return cmp.Compare(a.seconds, b.seconds) })
+	sorting.Stable(all, func(a, b iteration) int { return cmp.Compare(a.seconds, b.seconds) })
 	m := all[(len(all)-1)/2]
 	if n := v.Representative; n != nil {
 		if i := slices.IndexFunc(all, func(x iteration) bool { return int64(x.number) == *n }); i >= 0 {

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -169,7 +170,7 @@ func New(p *profile.Profile) *Table {
 	for name, d := range dims {
 		t.Shapes = append(t.Shapes, Shape{Name: name, Dims: d, Ratios: Defaults})
 	}
-	slices.SortFunc(t.Shapes, func(a, b Shape) int { return slices.Compare(a.Dims, b.Dims) })
+	sorting.Func(t.Shapes, func(a, b Shape) int { return slices.Compare(a.Dims, b.Dims) })
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Capable() {
 			r.Shape = slices.IndexFunc(t.Shapes, func(s Shape) bool { return s.Name == r.WeightShape })

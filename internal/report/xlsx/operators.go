@@ -3,6 +3,8 @@ package xlsx
 import (
 	"cmp"
 	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // work sums operations and times over the layers of an operator that have both:
@@ -72,7 +74,7 @@ func (b *book) operators(t *table) {
 	for _, k := range t.op {
 		gs[k].layers++
 	}
-	slices.SortStableFunc(gs, func(x, y group) int {
+	sorting.Stable(gs, func(x, y group) int {
 		a, b := x.sums["latency_s"], y.sums["latency_s"]
 		switch {
 		case a == nil && b == nil:

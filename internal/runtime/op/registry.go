@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
@@ -189,7 +190,7 @@ func (r *Registry) All() []*Def {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *Def) int {
+	sorting.Func(out, func(a, b *Def) int {
 		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Since, b.Since))
 	})
 	return out

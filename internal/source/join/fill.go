@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -418,7 +419,7 @@ func findings(p, model *profile.Profile, ms []Match, found map[int]bool) (out []
 		for op := range left {
 			ops = append(ops, op)
 		}
-		slices.SortFunc(ops, func(a, b string) int {
+		sorting.Func(ops, func(a, b string) int {
 			if d := left[b] - left[a]; d != 0 {
 				return d
 			}

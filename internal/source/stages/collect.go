@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Kinds of marks.
@@ -429,7 +431,7 @@ func (c *Collector) marks(p *Process, r *numbers) {
 func (c *Collector) processMarks(p *Process, until int64) {
 	earlier := func(a, b pendingMark) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place)) }
 	if !slices.IsSortedFunc(p.waiting, earlier) {
-		slices.SortFunc(p.waiting, earlier)
+		sorting.Func(p.waiting, earlier)
 	}
 	n := 0
 	for n < len(p.waiting) && p.waiting[n].time <= until {

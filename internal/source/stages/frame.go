@@ -3,7 +3,8 @@ package stages
 import (
 	"cmp"
 	"math"
-	"slices"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // pipeline returns the index of a kind of frame, -1 if there are too many.
@@ -154,7 +155,7 @@ func (c *Collector) report(f *Frame) {
 
 // merge merges adjacent and overlapping spans.
 func (f *Frame) merge() {
-	slices.SortFunc(f.spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
+	sorting.Func(f.spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
 	n := 0
 	for _, s := range f.spans {
 		if n > 0 && s.begin <= f.spans[n-1].end {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/opmeter/opmeter/firmware"
 	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Board is a board description.
@@ -151,7 +152,7 @@ func Shipped() ([]*Board, error) {
 		}
 		all = append(all, b)
 	}
-	slices.SortFunc(all, func(a, b *Board) int { return strings.Compare(a.Name, b.Name) })
+	sorting.Func(all, func(a, b *Board) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 

@@ -6,8 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/sorting"
 )
 
 // Segment is a contiguous range of bytes of a firmware.
@@ -71,7 +72,7 @@ func records(data []byte, read func(line []byte) (Segment, error)) ([]Segment, e
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no data is in it")
 	}
-	slices.SortFunc(out, func(a, b Segment) int {
+	sorting.Func(out, func(a, b Segment) int {
 		switch {
 		case a.Address < b.Address:
 			return -1

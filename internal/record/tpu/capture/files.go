@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record"
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
@@ -47,7 +48,7 @@ func read(ctx context.Context, in *record.Input, r *Recording) (_ *Recording, fa
 		return nil, faults, nil
 	}
 	files := slices.Clone(in.Files)
-	slices.SortStableFunc(files, func(a, b *record.File) int { return order(a) - order(b) })
+	sorting.Stable(files, func(a, b *record.File) int { return order(a) - order(b) })
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/tpu/block"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
@@ -129,7 +130,7 @@ func (c *classic) copyRows() []chartRow {
 			list = append(list, n)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *node) int { return cmp.Compare(a.start, b.start) })
+	sorting.Stable(list, func(a, b *node) int { return cmp.Compare(a.start, b.start) })
 	var rows []chartRow
 	fastest := 0.0
 	for _, n := range list {

@@ -3,9 +3,9 @@ package compat
 import (
 	"cmp"
 	"math"
-	"slices"
 	"sort"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/tpu/capture"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
@@ -264,7 +264,7 @@ func (p *perfAI) joinLayers() {
 					kept = append(kept, x)
 				}
 			}
-			slices.SortStableFunc(kept, func(a, b *Place) int { return cmp.Compare(a.Before[e], b.Before[e]) })
+			sorting.Stable(kept, func(a, b *Place) int { return cmp.Compare(a.Before[e], b.Before[e]) })
 			for _, x := range list {
 				at := sort.Search(len(kept), func(i int) bool { return kept[i].Before[e] >= x.id }) - 1
 				if at >= 0 && kept[at].After[e] >= x.id {

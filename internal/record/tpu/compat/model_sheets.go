@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/lazyregexp"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
@@ -76,7 +77,7 @@ func (p *perfAI) modelLayers() []*modelLayer {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *modelLayer) int { return cmp.Compare(a.place.Ordinal, b.place.Ordinal) })
+	sorting.Stable(list, func(a, b *modelLayer) int { return cmp.Compare(a.place.Ordinal, b.place.Ordinal) })
 	return list
 }
 
@@ -259,7 +260,7 @@ func (p *perfAI) modelGroups(layers []*modelLayer) (list []*modelGroup, all *mod
 	for _, g := range append(list, all) {
 		g.us = round(float64(g.cycles)/float64(p.in.TIUMHz), 3)
 	}
-	slices.SortStableFunc(list, func(a, b *modelGroup) int {
+	sorting.Stable(list, func(a, b *modelGroup) int {
 		switch {
 		case a.name == b.name:
 			return 0

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
@@ -104,7 +105,7 @@ func (p *perfAI) accesses(k int) string {
 			add(x, 1, x.address(command.SrcLow, command.SrcHigh), size, more)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b access) int { return cmp.Compare(a.start, b.start) })
+	sorting.Stable(list, func(a, b access) int { return cmp.Compare(a.start, b.start) })
 	var b strings.Builder
 	for _, a := range list {
 		b.WriteString(a.text + "\n")
@@ -209,7 +210,7 @@ func (p *perfAI) layerBars(b *strings.Builder, c coreRun, lane int, groups []gro
 	spans := map[int]run{}
 	for _, l := range order {
 		list := pieces[l.Line]
-		slices.SortStableFunc(list, func(a, b piece) int { return a.id - b.id })
+		sorting.Stable(list, func(a, b piece) int { return a.id - b.id })
 		var runs []run
 		whole := empty
 		for i, q := range list {

@@ -3,8 +3,8 @@ package compat
 import (
 	"cmp"
 	"iter"
-	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
 
@@ -100,7 +100,7 @@ func (p *perfAI) all() []*instr {
 			list = append(list, x)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *instr) int {
+	sorting.Stable(list, func(a, b *instr) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id), cmp.Compare(a.engine, b.engine))
 	})
 	return list

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -151,7 +152,7 @@ func (d *decoder) roots() []root {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b root) int { return cmp.Compare(b.score, a.score) })
+	sorting.Stable(list, func(a, b root) int { return cmp.Compare(b.score, a.score) })
 	return list
 }
 
@@ -182,7 +183,7 @@ func (d *decoder) poses() []pose {
 			list = append(list, p)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b pose) int { return cmp.Compare(b.total, a.total) })
+	sorting.Stable(list, func(a, b pose) int { return cmp.Compare(b.total, a.total) })
 	return list
 }
 
