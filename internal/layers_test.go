@@ -50,17 +50,17 @@ var layers = [][]string{
 
 // users names the folders that may import a module that only some code should depend on.
 var users = map[string][]string{
-	"github.com/ebitengine/purego":    {"internal/external"}, // opmeter itself stays static
-	"github.com/spf13/cobra":          {"internal/cli"},
-	"github.com/spf13/pflag":          {"internal/cli"},
-	"github.com/modelcontextprotocol": {"internal/mcp"},
-	"github.com/google/jsonschema-go": {"internal/mcp"},
-	"charm.land/lipgloss/v2":          {"internal/report"},
-	"github.com/go-json-experiment/":  {"internal/base/jsonx"},
-	"go.bug.st/serial":                {"internal/base/port"},
-	"github.com/klauspost/cpuid/v2":   {"internal/measure/machine"},
-	"golang.org/x/sys/cpu":            {"internal/kernel/simd"},
-	"go.yaml.in/yaml/v4":              {"internal/model/netspec", "internal/estimate/chip", "internal/compress/sparsify", "internal/device/firmware", "internal/gate"},
+	"github.com/ebitengine/purego":         {"internal/external"}, // opmeter itself stays static
+	"github.com/spf13/cobra":               {"internal/cli"},
+	"github.com/spf13/pflag":               {"internal/cli"},
+	"github.com/modelcontextprotocol":      {"internal/mcp"},
+	"github.com/google/jsonschema-go":      {"internal/mcp"},
+	"github.com/clipperhouse/displaywidth": {"internal/report/text"},
+	"github.com/go-json-experiment/":       {"internal/base/jsonx"},
+	"go.bug.st/serial":                     {"internal/base/port"},
+	"github.com/klauspost/cpuid/v2":        {"internal/measure/machine"},
+	"golang.org/x/sys/cpu":                 {"internal/kernel/simd"},
+	"go.yaml.in/yaml/v4":                   {"internal/model/netspec", "internal/estimate/chip", "internal/compress/sparsify", "internal/device/firmware", "internal/gate"},
 }
 
 // testOnly are packages that the product never imports.

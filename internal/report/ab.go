@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/measure/ab"
@@ -252,17 +250,16 @@ func flagTime(d time.Duration) string {
 
 func abTable(r *ab.Result, o ABOptions) string {
 	var b strings.Builder
-	paint := lipgloss.NewStyle()
-	if o.Color {
-		paint = paint.Bold(true)
-	}
 	width := o.Width
 	if width <= 0 {
 		width = math.MaxInt32
 	}
 	for _, s := range abAnswers(r) {
 		for _, l := range Wrap(s, width) {
-			b.WriteString(paint.Render(l) + "\n")
+			if o.Color {
+				l = text.Bold.Render(l)
+			}
+			b.WriteString(l + "\n")
 		}
 	}
 	rows := [][]string{abHeads}

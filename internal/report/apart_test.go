@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"charm.land/lipgloss/v2"
+	"github.com/opmeter/opmeter/internal/report/text"
 )
 
 // TestShortenApart cuts names of which many begin or end alike.
@@ -21,7 +21,7 @@ func TestShortenApart(t *testing.T) {
 		for width := 5; width < 40; width++ {
 			got := shortenApart(all, slices.Repeat([]int{width}, len(all)))
 			for i := range got {
-				if lipgloss.Width(got[i]) > width {
+				if text.Width(got[i]) > width {
 					t.Errorf("%q is wider than %d", got[i], width)
 				}
 				for k := range got {

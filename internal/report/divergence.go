@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/internal/source/outputdiff"
@@ -306,7 +305,7 @@ func divergenceRows(r *divergence.Report, o VersusOptions) ([]*divergence.Row, i
 	switch o.Sort {
 	case "", "index":
 	case "difference":
-		slices.SortStableFunc(rows, func(a, b *divergence.Row) int {
+		sorting.Stable(rows, func(a, b *divergence.Row) int {
 			x, _ := divergence.Noise(a.Own)
 			y, _ := divergence.Noise(b.Own)
 			return cmp.Compare(y, x)
@@ -430,7 +429,7 @@ func divergenceTable(w io.Writer, r *divergence.Report, o VersusOptions) error {
 	b.WriteByte('\n')
 	cells := divergenceCells(r, rows)
 	note := len(divergenceHead) - 1
-	long := func(cells []string) bool { return lipgloss.Width(cells[note]) > versusOthers }
+	long := func(cells []string) bool { return text.Width(cells[note]) > versusOthers }
 	var below []string
 	if o.Width > 0 && slices.ContainsFunc(cells, long) {
 		below = divergenceNotes(cells[1:], note)

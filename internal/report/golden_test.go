@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"charm.land/lipgloss/v2"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/mltk"
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/testing/update"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -220,7 +220,7 @@ func TestWidth(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, l := range strings.Split(b.String(), "\n") {
-				if n := lipgloss.Width(l); n > width {
+				if n := text.Width(l); n > width {
 					t.Errorf("%+v: line of %d columns: %q", o, n, l)
 				}
 			}

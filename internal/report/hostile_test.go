@@ -16,7 +16,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"charm.land/lipgloss/v2"
 	"github.com/xuri/excelize/v2"
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
@@ -147,7 +146,7 @@ func wellSet(t *rapid.T, s string) {
 				ok = i > 0 && l[i-1] == ' '
 				break
 			}
-			col += lipgloss.Width(string(r))
+			col += text.Width(string(r))
 		}
 		if !ok {
 			t.Errorf("table: no cell begins under %q: %.80q", "operator", l)

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
@@ -203,7 +201,7 @@ func NewList(w io.Writer, o ListOptions) *List {
 	}
 	m.cols[0].width = len("model")
 	for _, f := range o.Files {
-		m.cols[0].width = min(nameWidth, max(m.cols[0].width, lipgloss.Width(text.Clean(filepath.Base(f)))))
+		m.cols[0].width = min(nameWidth, max(m.cols[0].width, text.Width(text.Clean(filepath.Base(f)))))
 	}
 	for i := range m.cols {
 		for _, f := range o.Formats {
@@ -345,7 +343,7 @@ func (m *List) print(cells []string, note string) error {
 	var below []string
 	switch room := m.o.Width - m.width() - len(gap); {
 	case note == "":
-	case m.o.Width <= 0 || lipgloss.Width(note) <= room:
+	case m.o.Width <= 0 || text.Width(note) <= room:
 		line += gap + note
 	case note == noteKey: // the heading of what follows below
 	default:
@@ -397,12 +395,12 @@ func (m *List) note(text, file string) {
 
 // clip cuts a line to a width, 0 for no limit.
 func clip(l string, width int) string {
-	if width <= 0 || lipgloss.Width(l) <= width {
+	if width <= 0 || text.Width(l) <= width {
 		return l
 	}
 	r := []rune(l)
 	n := min(len(r), width-1)
-	for lipgloss.Width(string(r[:n])) > width-1 {
+	for text.Width(string(r[:n])) > width-1 {
 		n--
 	}
 	return string(r[:n]) + "…"

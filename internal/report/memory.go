@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -41,7 +40,7 @@ func memoryPlan(p *profile.Profile) (title string, rows [][]string) {
 	}
 	title = "Memory plan: " + strings.Join(facts, ", ")
 	plan := slices.Clone(m.Plan)
-	slices.SortStableFunc(plan, func(a, b profile.Buffer) int {
+	sorting.Stable(plan, func(a, b profile.Buffer) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.First, b.First))
 	})
 	for _, e := range plan {
@@ -80,7 +79,7 @@ func writeMemory(b *strings.Builder, p *profile.Profile, o Options) {
 	for i, h := range memoryHeads {
 		width[i] = len(h)
 		for _, r := range rows {
-			width[i] = max(width[i], lipgloss.Width(r[i]))
+			width[i] = max(width[i], text.Width(r[i]))
 		}
 	}
 	line := func(r []string) string {
@@ -96,7 +95,7 @@ func writeMemory(b *strings.Builder, p *profile.Profile, o Options) {
 	}
 	h := line(memoryHeads)
 	if o.Color {
-		h = lipgloss.NewStyle().Bold(true).Render(h)
+		h = text.Bold.Render(h)
 	}
 	b.WriteString(h + "\n")
 	for _, r := range rows {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"charm.land/lipgloss/v2"
 	"pgregory.net/rapid"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -19,16 +19,16 @@ func TestWrapKeepsUnits(t *testing.T) {
 	t.Parallel()
 	words := rapid.SampledFrom([]string{"median", "of", "18.1", "2.5", "(2.4", "±3", "-7", "ms", "%", "KiB", "layers", "a/name/of/a/layer/that/is/long", "日本語の層", "1x3x224x224"})
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(words, 1, 60).Draw(t, "words"), " ")
+		whole := strings.Join(rapid.SliceOfN(words, 1, 60).Draw(t, "words"), " ")
 		width := rapid.IntRange(leastWrap, 100).Draw(t, "width")
-		lines := wrap(text, width)
+		lines := wrap(whole, width)
 		for _, l := range lines {
-			if n := lipgloss.Width(l); n > width {
+			if n := text.Width(l); n > width {
 				t.Fatalf("%d columns in %q, %d are there", n, l, width)
 			}
 		}
-		if got := strings.ReplaceAll(strings.Join(lines, ""), " ", ""); got != strings.ReplaceAll(text, " ", "") {
-			t.Fatalf("%q became %q", text, lines)
+		if got := strings.ReplaceAll(strings.Join(lines, ""), " ", ""); got != strings.ReplaceAll(whole, " ", "") {
+			t.Fatalf("%q became %q", whole, lines)
 		}
 		for i, l := range lines[:len(lines)-1] {
 			last, first := l[strings.LastIndex(l, " ")+1:], strings.Fields(lines[i+1])[0]
@@ -220,7 +220,7 @@ func TestListNarrow(t *testing.T) {
 		}
 		out := b.String()
 		for line := range strings.Lines(out) {
-			if n := lipgloss.Width(strings.TrimRight(line, "\n")); width > 0 && n > width {
+			if n := text.Width(strings.TrimRight(line, "\n")); width > 0 && n > width {
 				t.Errorf("width %d: %d columns in %q", width, n, line)
 			}
 		}

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -195,7 +193,7 @@ func savedTable(w io.Writer, rows []savedRow, width int) error {
 	wide := make([]int, len(lines[0]))
 	for _, l := range lines {
 		for i, c := range l[:len(l)-1] {
-			wide[i] = max(wide[i], lipgloss.Width(c))
+			wide[i] = max(wide[i], text.Width(c))
 		}
 	}
 	out := bufio.NewWriter(w)

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -39,7 +37,7 @@ func (v *view) facts(b *strings.Builder) {
 	}
 	label := 0
 	for _, f := range facts {
-		label = max(label, lipgloss.Width(f.label))
+		label = max(label, text.Width(f.label))
 	}
 	for _, f := range facts {
 		for i, l := range wrap(f.value, v.o.Width-label-2) {

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/study"
@@ -237,7 +236,7 @@ func (v *view) curve(layer int, s study.Structure, most float64) string {
 			ps = append(ps, p)
 		}
 	}
-	slices.SortFunc(ps, func(a, b *study.LossPoint) int { return cmp.Compare(a.Change.Level, b.Change.Level) })
+	sorting.Func(ps, func(a, b *study.LossPoint) int { return cmp.Compare(a.Change.Level, b.Change.Level) })
 	const blocks, width = "▁▂▃▄▅▆▇█", 10
 	signs := []rune(blocks)
 	var b strings.Builder
@@ -314,7 +313,7 @@ func (v *view) table(b *strings.Builder) {
 	}
 	left := 0
 	if v.o.Top > 0 && len(order) > v.o.Top {
-		slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(v.cost(y), v.cost(x)) })
+		sorting.Stable(order, func(x, y int) int { return cmp.Compare(v.cost(y), v.cost(x)) })
 		left = len(order) - v.o.Top
 		order = order[:v.o.Top]
 	}
@@ -515,7 +514,7 @@ const widest = 40
 func (v *view) grid(b *strings.Builder, cols []studyColumn, rows []int) {
 	ds := make([]drawn, 0, len(cols))
 	for _, c := range cols {
-		d := drawn{column: column{head: c.head, keep: c.keep, left: c.left, flex: c.flex, tail: c.head == "layer"}, width: lipgloss.Width(c.head)}
+		d := drawn{column: column{head: c.head, keep: c.keep, left: c.left, flex: c.flex, tail: c.head == "layer"}, width: text.Width(c.head)}
 		empty := true
 		for _, i := range rows {
 			s := c.cell(i)
@@ -524,7 +523,7 @@ func (v *view) grid(b *strings.Builder, cols []studyColumn, rows []int) {
 			}
 			empty = empty && s == ""
 			d.cells = append(d.cells, s)
-			d.width = max(d.width, lipgloss.Width(s))
+			d.width = max(d.width, text.Width(s))
 		}
 		if !empty {
 			ds = append(ds, d)

@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
+	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -54,7 +53,7 @@ func writeFacts(b *strings.Builder, p *profile.Profile, o Options) {
 		lines := wrap(title, o.Width)
 		if o.Color {
 			for i := range lines {
-				lines[i] = lipgloss.NewStyle().Bold(true).Render(lines[i])
+				lines[i] = text.Bold.Render(lines[i])
 			}
 		}
 		b.WriteString(strings.Join(lines, "\n") + "\n")
@@ -71,7 +70,7 @@ func writeFacts(b *strings.Builder, p *profile.Profile, o Options) {
 func writeLabelled(b *strings.Builder, facts []fact, o Options) {
 	label := 0
 	for _, f := range facts {
-		label = max(label, lipgloss.Width(f.label))
+		label = max(label, text.Width(f.label))
 	}
 	for _, f := range facts {
 		b.WriteString(pad(f.label, label, true))
@@ -87,11 +86,11 @@ func writeLabelled(b *strings.Builder, facts []fact, o Options) {
 // marks stand before findings, with the colour of a terminal.
 var marks = map[profile.Severity]struct {
 	mark  string
-	style lipgloss.Style
+	style text.Style
 }{
-	profile.Info:    {"·", lipgloss.NewStyle().Faint(true)},
-	profile.Warning: {"!", lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Yellow)},
-	profile.Problem: {"✗", lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Red)},
+	profile.Info:    {"·", text.Faint},
+	profile.Warning: {"!", text.BoldYellow},
+	profile.Problem: {"✗", text.BoldRed},
 }
 
 // writeFindings writes the findings, and what the profile lacks.
@@ -151,7 +150,7 @@ type drawn struct {
 // least is the width below which the column is not worth its width.
 func (c *drawn) least() int {
 	if c.flex > 0 {
-		return min(c.width, max(c.flex, lipgloss.Width(c.head)))
+		return min(c.width, max(c.flex, text.Width(c.head)))
 	}
 	return c.width
 }
@@ -169,7 +168,7 @@ func fit(cols []drawn, width int) {
 	for i := range cols {
 		order[i] = &cols[i]
 	}
-	slices.SortStableFunc(order, func(x, y *drawn) int { return y.keep - x.keep })
+	sorting.Stable(order, func(x, y *drawn) int { return y.keep - x.keep })
 	room := width + len(gap)
 	for i, c := range order {
 		if need := c.least() + len(gap); need <= room {
@@ -221,7 +220,7 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 	}
 	h := line(func(c *drawn) string { return c.head })
 	if o.Color {
-		h = lipgloss.NewStyle().Bold(true).Render(h)
+		h = text.Bold.Render(h)
 	}
 	b.WriteString(h + "\n")
 	for i := range rs {
@@ -267,7 +266,7 @@ func draw(p *profile.Profile, rs []row, o Options) []drawn {
 		if c.keep < 0 || c.terminal && o.Width <= 0 {
 			continue
 		}
-		d := drawn{column: c, at: at, width: lipgloss.Width(c.head)}
+		d := drawn{column: c, at: at, width: text.Width(c.head)}
 		empty := true
 		for i := range rs {
 			s := c.human(&rs[i])
@@ -276,7 +275,7 @@ func draw(p *profile.Profile, rs []row, o Options) []drawn {
 			}
 			empty = empty && s == ""
 			d.cells = append(d.cells, s)
-			d.width = max(d.width, lipgloss.Width(s))
+			d.width = max(d.width, text.Width(s))
 		}
 		if !empty {
 			cols = append(cols, d)
@@ -331,10 +330,10 @@ func topLine(n, all int, o Options) string {
 func Column(s string, width int) string { return pad(shorten(s, width), width, true) }
 
 // Columns is how many columns of a terminal a text takes.
-func Columns(s string) int { return lipgloss.Width(s) }
+func Columns(s string) int { return text.Width(s) }
 
 func pad(s string, width int, left bool) string {
-	fill := strings.Repeat(" ", max(0, width-lipgloss.Width(s)))
+	fill := strings.Repeat(" ", max(0, width-text.Width(s)))
 	if left {
 		return s + fill
 	}
@@ -353,12 +352,12 @@ func beginning(s string, width int) string {
 
 // cut returns the longest part of a text, of n runes, that fits; one rune at least.
 func cut(s string, width int, part func(r []rune, n int) string) string {
-	if lipgloss.Width(s) <= width {
+	if text.Width(s) <= width {
 		return s
 	}
 	r := []rune(s)
 	n := min(len(r), max(1, width-1))
-	for n > 1 && lipgloss.Width(part(r, n)) > width {
+	for n > 1 && text.Width(part(r, n)) > width {
 		n--
 	}
 	return part(r, n)
@@ -366,12 +365,12 @@ func cut(s string, width int, part func(r []rune, n int) string) string {
 
 // shorten cuts text in the middle, where long names differ least.
 func shorten(s string, width int) string {
-	if lipgloss.Width(s) <= width {
+	if text.Width(s) <= width {
 		return s
 	}
 	r := []rune(s)
 	head, tail := width/2, width-width/2-1
-	for head+tail > 2 && (head+tail+1 > len(r) || lipgloss.Width(string(r[:head])+"…"+string(r[len(r)-tail:])) > width) {
+	for head+tail > 2 && (head+tail+1 > len(r) || text.Width(string(r[:head])+"…"+string(r[len(r)-tail:])) > width) {
 		if head >= tail {
 			head--
 		} else {

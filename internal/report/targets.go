@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -249,9 +247,9 @@ func (c *targetColumn) cell(k int) string {
 }
 
 func (c *targetColumn) width() int {
-	n := lipgloss.Width(c.head)
+	n := text.Width(c.head)
 	for _, s := range c.cells {
-		n = max(n, lipgloss.Width(s))
+		n = max(n, text.Width(s))
 	}
 	return n
 }

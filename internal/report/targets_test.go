@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"charm.land/lipgloss/v2"
-
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -59,7 +58,7 @@ func TestTargetsNarrow(t *testing.T) {
 			}
 		}
 		for _, l := range strings.Split(out, "\n") {
-			if c.width > 0 && lipgloss.Width(l) > c.width {
+			if c.width > 0 && text.Width(l) > c.width {
 				t.Errorf("width %d: %q is wider", c.width, l)
 			}
 		}

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"charm.land/lipgloss/v2"
 	pprofformat "github.com/google/pprof/profile"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report"
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
@@ -243,7 +243,7 @@ func TestVersusNarrow(t *testing.T) {
 				t.Fatal(err)
 			}
 			for l := range strings.Lines(b.String()) {
-				if lipgloss.Width(strings.TrimSuffix(l, "\n")) > width {
+				if text.Width(strings.TrimSuffix(l, "\n")) > width {
 					t.Errorf("%d runs: wider than %d: %q", runs, width, l)
 				}
 			}

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -94,7 +92,7 @@ func versusBlocks(t *compare.Table, grid [][]string, texts, width int) [][]int {
 	}
 	column := func(i, most int) (w int) {
 		for k, r := range grid {
-			s := lipgloss.Width(text.Clean(r[i]))
+			s := text.Width(text.Clean(r[i]))
 			if k == 0 {
 				s = min(s, versusFact)
 			}
@@ -650,8 +648,8 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []keep, o VersusOption
 	widths := make([]int, len(keeps))
 	for i := range keeps {
 		for k, r := range rows {
-			if w := lipgloss.Width(text.Clean(r[i])); k > 0 && w > 0 {
-				widths[i] = max(widths[i], w, min(lipgloss.Width(text.Clean(rows[0][i])), 14))
+			if w := text.Width(text.Clean(r[i])); k > 0 && w > 0 {
+				widths[i] = max(widths[i], w, min(text.Width(text.Clean(rows[0][i])), 14))
 			}
 		}
 		limit := versusOthers
@@ -725,7 +723,7 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []keep, o VersusOption
 		}
 		line := strings.TrimRight(strings.Join(cells, gap), " ")
 		if k == 0 && o.Color {
-			line = lipgloss.NewStyle().Bold(true).Render(line)
+			line = text.Bold.Render(line)
 		}
 		b.WriteString(line + "\n")
 	}
@@ -736,9 +734,9 @@ func inColumns(b *strings.Builder, rows [][]string, keeps []keep, o VersusOption
 func markColour(s string) string {
 	switch {
 	case strings.HasSuffix(s, words.VersusMark(compare.Slower)):
-		return lipgloss.NewStyle().Foreground(lipgloss.Red).Render(s)
+		return text.Red.Render(s)
 	case strings.HasSuffix(s, words.VersusMark(compare.Faster)):
-		return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s)
+		return text.Green.Render(s)
 	}
 	return s
 }

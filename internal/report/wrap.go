@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"charm.land/lipgloss/v2"
+	"github.com/opmeter/opmeter/internal/report/text"
 )
 
 // Wrap breaks text at blanks into lines of at most width columns.
@@ -17,13 +17,13 @@ const leastWrap = 20
 // there is no limit. A number stays with the word behind it, which is its unit or what
 // it counts. A word longer than a line is cut.
 func wrap(s string, width int) []string {
-	if width < leastWrap || lipgloss.Width(s) <= width {
+	if width < leastWrap || text.Width(s) <= width {
 		return []string{s}
 	}
 	var lines []string
 	line, used := "", 0
 	for _, word := range pieces(s) {
-		n := lipgloss.Width(word)
+		n := text.Width(word)
 		if used > 0 && used+1+n > width {
 			lines = append(lines, line)
 			line, used = "", 0
@@ -35,7 +35,7 @@ func wrap(s string, width int) []string {
 			head := fitting(word, width)
 			lines = append(lines, head)
 			word = word[len(head):]
-			n = lipgloss.Width(word)
+			n = text.Width(word)
 		}
 		line, used = line+word, used+n
 	}
@@ -77,7 +77,7 @@ func fitting(s string, width int) string {
 		if r == utf8.RuneError {
 			next = i + 1
 		}
-		if end > 0 && lipgloss.Width(s[:next]) > width {
+		if end > 0 && text.Width(s[:next]) > width {
 			break
 		}
 		end = next

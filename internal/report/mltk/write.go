@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -74,7 +73,7 @@ func boxed(b *strings.Builder, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, c := range r {
-			width[i] = max(width[i], lipgloss.Width(c))
+			width[i] = max(width[i], text.Width(c))
 		}
 	}
 	rule := "+"
@@ -86,7 +85,7 @@ func boxed(b *strings.Builder, rows [][]string) {
 	for i, r := range rows {
 		b.WriteByte('|')
 		for k, c := range r {
-			b.WriteString(" " + c + strings.Repeat(" ", width[k]-lipgloss.Width(c)) + " |")
+			b.WriteString(" " + c + strings.Repeat(" ", width[k]-text.Width(c)) + " |")
 		}
 		b.WriteByte('\n')
 		if i == 0 {
