@@ -84,23 +84,24 @@ const ColumnsFar = 4 << 20
 // infinite if there are no kernels to compare. Processors differ by an order of magnitude in the
 // speed of gathers, so it is measured, once for each process. Results do not depend on it.
 func ColumnCost(b PanelType, far bool) float64 {
+	set := current
+	// Dense weights of 256 KiB are in the second-level cache, lists of a sixth, too.
+	place, bytes, listed := 0, 1<<18, 1<<13
 	if far {
-		return columnCosts[current][b].far()
+		// The lists are as large as the dense weights: other layers may have replaced them.
+		place, bytes, listed = 1, ColumnsFar, ColumnsFar/6
 	}
-	return columnCosts[current][b].near()
+	c := &columnCosts[set][b][place]
+	c.once.Do(func() { c.cost = columnCost(set, b, bytes, listed) })
+	return c.cost
 }
 
-var columnCosts = func() (all [sets][WideBFloat16 + 1]struct{ near, far func() float64 }) {
-	for s := range all {
-		for b := range all[s] {
-			// Dense weights of 256 KiB are in the second-level cache, lists of a sixth, too.
-			all[s][b].near = sync.OnceValue(func() float64 { return columnCost(Set(s), PanelType(b), 1<<18, 1<<13) })
-			// The lists are as large as the dense weights: other layers may have replaced them.
-			all[s][b].far = sync.OnceValue(func() float64 { return columnCost(Set(s), PanelType(b), ColumnsFar, ColumnsFar/6) })
-		}
-	}
-	return all
-}()
+// columnCosts holds the costs by instruction set, type, and whether the weights are far. Zero
+// values need no time at the start of a program.
+var columnCosts [sets][WideBFloat16 + 1][2]struct {
+	once sync.Once
+	cost float64
+}
 
 // columnCost measures the cost for some bytes of dense weights and about as many listed values.
 func columnCost(s Set, b PanelType, bytes, listed int) float64 {

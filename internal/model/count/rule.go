@@ -1,6 +1,10 @@
 package count
 
-import "github.com/opmeter/opmeter/internal/model/graph"
+import (
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+)
 
 // Operations of composite functions per element, each elementary operation counting one.
 const (
@@ -26,13 +30,13 @@ func Rules() []Rule {
 		domain string
 		rules  []Rule
 	}{
-		{graph.TFLite, liteRules},
-		{graph.TFLiteCustom, customRules},
-		{graph.ONNX, onnxRules},
-		{graph.ONNXML, mlRules},
-		{graph.ONNXTraining, trainingRules},
-		{graph.Microsoft, microsoftRules},
-		{graph.Own, ownRules},
+		{graph.TFLite, liteRules()},
+		{graph.TFLiteCustom, customRules()},
+		{graph.ONNX, onnxRules()},
+		{graph.ONNXML, mlRules()},
+		{graph.ONNXTraining, trainingRules()},
+		{graph.Microsoft, microsoftRules()},
+		{graph.Own, ownRules()},
 	} {
 		for _, r := range l.rules {
 			r.Domain = l.domain
@@ -42,7 +46,8 @@ func Rules() []Rule {
 	return out
 }
 
-var byName = func() map[[2]string]*Rule {
+// byName is made when the first operator is counted: most commands count none.
+var byName = sync.OnceValue(func() map[[2]string]*Rule {
 	m := map[[2]string]*Rule{}
 	for _, r := range Rules() {
 		for _, n := range r.Names {
@@ -54,7 +59,7 @@ var byName = func() map[[2]string]*Rule {
 		}
 	}
 	return m
-}()
+})
 
 func find(n *graph.Node) *Rule {
 	domain := n.Domain
@@ -62,7 +67,7 @@ func find(n *graph.Node) *Rule {
 	case "ai.onnx", "ai.onnx.preview", "qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general":
 		domain = graph.ONNX
 	}
-	return byName[[2]string{domain, n.Op}]
+	return byName()[[2]string{domain, n.Op}]
 }
 
 const (

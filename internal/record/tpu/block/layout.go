@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/opmeter/opmeter/internal/record/tpu/command"
 )
@@ -87,42 +88,42 @@ func each(prefix, suffix, names string) string {
 	return b.String()
 }
 
-// The records.
-var (
-	tiuWide   = of("start end inst_id:16+load_low:16 load_high reads read_stall writes reserved")
-	tiuBM1690 = of("start end inst_id thread:1+bank_conflicts:31")
-	tiuCV184X = of("inst_id:20+reserved:12 thread:1+bank_conflicts:31 start end")
+// layouts are the records of the engines of a chip, parsed when the first is asked for.
+var layouts = sync.OnceValue(func() map[string][4]*Layout {
+	tiuWide := of("start end inst_id:16+load_low:16 load_high reads read_stall writes reserved")
+	tiuBM1690 := of("start end inst_id thread:1+bank_conflicts:31")
+	tiuCV184X := of("inst_id:20+reserved:12 thread:1+bank_conflicts:31 start end")
 
-	gdmaBM1684 = of("start end inst_id:16+reserved:16 d0_aw d0_wr d0_ar d1_aw d1_wr d1_ar local_aw local_wr local_ar" +
+	gdmaBM1684 := of("start end inst_id:16+reserved:16 d0_aw d0_wr d0_ar d1_aw d1_wr d1_ar local_aw local_wr local_ar" +
 		each("", "_valid", "d0_wr d0_rd d1_wr d1_rd local_wr local_rd") + each("", "_stall", "d0_wr d0_rd d1_wr d1_rd local_wr local_rd") +
 		pairs("d0_aw d0_ar d0_wr d0_rd d1_aw d1_ar d1_wr d1_rd") + " reserved1 reserved2" + pairs("local_ar local_wr local_rd"))
 
-	shared = "start end inst_id:20+reserved:12 d0_aw d0_wr d0_ar d1_aw d1_wr d1_ar local_aw local_wr local_ar l2_aw l2_wr l2_ar reserved1" +
+	shared := "start end inst_id:20+reserved:12 d0_aw d0_wr d0_ar d1_aw d1_wr d1_ar local_aw local_wr local_ar l2_aw l2_wr l2_ar reserved1" +
 		each("", "_valid", "d0_wr d0_rd d1_wr d1_rd local_wr local_rd l2_wr l2_rd") + each("", "_stall", "d0_wr d0_rd d1_wr d1_rd local_wr local_rd l2_wr l2_rd") +
 		pairs("d0_aw d0_ar d0_wr d0_rd d1_aw d1_ar d1_wr d1_rd")
-	gdmaBM1684X = of(shared)
-	gdmaBM1688  = of(shared + pairs("local_aw local_ar local_wr local_rd l2_aw l2_ar l2_wr l2_rd"))
+	gdmaBM1684X := of(shared)
+	gdmaBM1688 := of(shared + pairs("local_aw local_ar local_wr local_rd l2_aw l2_ar l2_wr l2_rd"))
 
-	gdmaBM1690 = of("start end inst_id thread:1+read_latency:19+response_latency:12 local_stall axi_wr axi_ar axi_aw axi_wr_stall axi_rd_stall" +
+	gdmaBM1690 := of("start end inst_id thread:1+read_latency:19+response_latency:12 local_stall axi_wr axi_ar axi_aw axi_wr_stall axi_rd_stall" +
 		" local_wr local_ar axi_wr_valid axi_rd_valid local_wr_valid local_rd_valid")
 
-	cdmaBM1690 = of("start end inst_id:24+thread:1+reserved:7 reserved1 axi_aw axi_wr axi_ar reserved2 axi_wr_valid axi_wr_stall axi_rd_valid axi_rd_stall" +
+	cdmaBM1690 := of("start end inst_id:24+thread:1+reserved:7 reserved1 axi_aw axi_wr axi_ar reserved2 axi_wr_valid axi_wr_stall axi_rd_valid axi_rd_stall" +
 		" ati_valid ati_stall ari_valid ari_stall ati_fifo_stall replay" + each("", "_start", "b") + each("", "_end", "b") +
 		" ar_start ar_end aw_start aw_end rd_start rd_end wr_start wr_end ati_start ati_end ari_start ari_end")
-)
 
-var layouts = map[string][4]*Layout{
-	"BM1684":  {tiuWide, gdmaBM1684, gdmaBM1684},
-	"BM1684X": {tiuWide, gdmaBM1684X, gdmaBM1684X},
-	"BM1688":  {tiuWide, gdmaBM1688, gdmaBM1688},
-	"CV186X":  {tiuWide, gdmaBM1688, gdmaBM1688},
-	"CV184X":  {tiuCV184X, gdmaBM1690, gdmaBM1690},
-	"BM1690":  {tiuBM1690, gdmaBM1690, gdmaBM1690, cdmaBM1690},
-}
+	return map[string][4]*Layout{
+		"BM1684":  {tiuWide, gdmaBM1684, gdmaBM1684},
+		"BM1684X": {tiuWide, gdmaBM1684X, gdmaBM1684X},
+		"BM1688":  {tiuWide, gdmaBM1688, gdmaBM1688},
+		"CV186X":  {tiuWide, gdmaBM1688, gdmaBM1688},
+		"CV184X":  {tiuCV184X, gdmaBM1690, gdmaBM1690},
+		"BM1690":  {tiuBM1690, gdmaBM1690, gdmaBM1690, cdmaBM1690},
+	}
+})
 
 // LayoutOf returns the record of an engine of a chip by the chip's name in upper case, nil if
 // the chip has no such engine or monitor.
-func LayoutOf(chip string, e Engine) *Layout { return layouts[chip][e] }
+func LayoutOf(chip string, e Engine) *Layout { return layouts()[chip][e] }
 
 // Has reports whether the record has a field.
 func (l *Layout) Has(name string) bool { _, ok := l.at[name]; return ok }
