@@ -13,7 +13,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/external"
 	"github.com/opmeter/opmeter/internal/measure/machine"
-	"github.com/opmeter/opmeter/internal/measure/machine/peaks"
+	"github.com/opmeter/opmeter/internal/measure/machine/rates"
 	"github.com/opmeter/opmeter/internal/measure/peakmodels"
 	"github.com/opmeter/opmeter/internal/measure/roofline"
 	"github.com/opmeter/opmeter/profile"
@@ -30,7 +30,7 @@ func (t *trial) peaks(ctx context.Context) error {
 	}
 	t.progress("peaks of the engine", 0)
 	start := time.Now()
-	r := peaks.Rates{Clock: peaks.Clock()}
+	r := rates.Rates{Clock: rates.Clock()}
 	for _, kind := range t.req.Ceilings {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -81,13 +81,13 @@ const (
 )
 
 // product measures the multiply-accumulate rate of a matrix multiplication.
-func (t *trial) product(k peakmodels.Kind, r *peaks.Rates) peaks.Rate {
+func (t *trial) product(k peakmodels.Kind, r *rates.Rates) rates.Rate {
 	rate, _ := t.ceiling(k, peakmodels.Size(k), productTime, r, func(m *peakmodels.Model) float64 { return m.Ops / 2 })
 	return rate
 }
 
 // levels measures the bandwidth of the memory levels.
-func (t *trial) levels(r *peaks.Rates) {
+func (t *trial) levels(r *rates.Rates) {
 	bytes := func(m *peakmodels.Model) float64 { return m.Bytes }
 	size := func(p *int64) int64 {
 		if p == nil {
@@ -96,10 +96,10 @@ func (t *trial) levels(r *peaks.Rates) {
 		return *p
 	}
 	h, n := t.p.Host, int64(max(t.req.Task.Threads, 1))
-	var scratch peaks.Rates // rates of the empty inference are not used
+	var scratch rates.Rates // rates of the empty inference are not used
 	_, nothing := t.ceiling(peakmodels.Memory, 16, levelTime/10, &scratch, bytes)
 	l2, l3 := size(h.CacheL2Bytes), size(h.CacheL3Bytes)
-	memory := peaks.Buffer(l3)
+	memory := rates.Buffer(l3)
 	for _, l := range []struct {
 		name         string
 		bytes, touch int64 // capacity, and bytes read and written
@@ -116,14 +116,14 @@ func (t *trial) levels(r *peaks.Rates) {
 		if l.bytes > 0 && !(took >= idle*nothing) {
 			continue
 		}
-		r.Levels = append(r.Levels, peaks.Level{Name: l.name, Bytes: l.bytes, Rate: rate})
+		r.Levels = append(r.Levels, rates.Level{Name: l.name, Bytes: l.bytes, Rate: rate})
 	}
 	r.Cache, r.Buffer = l3, memory
 }
 
 // ceiling times a peak model of a kind and size. It returns the rate over many runs, in units of
 // amount per second, and the shortest run in seconds. Both are 0 if the engine rejects the model.
-func (t *trial) ceiling(k peakmodels.Kind, n int, d time.Duration, r *peaks.Rates, amount func(*peakmodels.Model) float64) (rate peaks.Rate, took float64) {
+func (t *trial) ceiling(k peakmodels.Kind, n int, d time.Duration, r *rates.Rates, amount func(*peakmodels.Model) float64) (rate rates.Rate, took float64) {
 	m, err := peakmodels.Make(t.req.Task.Format, k, n)
 	if err != nil {
 		return rate, 0
@@ -139,7 +139,7 @@ func (t *trial) ceiling(k peakmodels.Kind, n int, d time.Duration, r *peaks.Rate
 		}
 	}
 	took = math.Inf(1)
-	rate, passes := peaks.Again(func() []float64 {
+	rate, passes := rates.Again(func() []float64 {
 		var out []float64
 		start := time.Now()
 		for len(out) < leastRuns || time.Since(start) < d && len(out) < mostRuns {
@@ -157,7 +157,7 @@ func (t *trial) ceiling(k peakmodels.Kind, n int, d time.Duration, r *peaks.Rate
 		return out
 	})
 	if !(rate.Best > 0) {
-		return peaks.Rate{}, 0
+		return rates.Rate{}, 0
 	}
 	r.Passes = max(r.Passes, passes)
 	return rate, took

@@ -7,7 +7,9 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/model/modelfile"
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
 // readGraphs writes both graphs and reads them back. If that fails, it returns nil and adds a
@@ -39,7 +41,7 @@ func (s *session) compareGraphs() (*graphs, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := modelfile.Open(s.task.Model)
+	file, err := openModel(s.task)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +49,14 @@ func (s *session) compareGraphs() (*graphs, error) {
 		defer func() { _ = file.Close() }()
 	}
 	return newGraphs(read, ran, file), nil
+}
+
+// openModel reads the model of a task.
+func openModel(t *external.Task) (*graph.Model, error) {
+	if t.Format == "tflite" {
+		return tflite.Open(t.Model)
+	}
+	return onnx.Open(t.Model)
 }
 
 // graph writes a graph and reads it back.

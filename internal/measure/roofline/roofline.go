@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/measure/machine/peaks"
+	"github.com/opmeter/opmeter/internal/measure/machine/rates"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -32,7 +32,7 @@ func Types(layers []profile.Layer) []string {
 	out := []string{}
 	for i := range layers {
 		t := layers[i].ArithmeticType()
-		if slices.Contains(peaks.Types, t) && !slices.Contains(out, t) {
+		if slices.Contains(rates.Types, t) && !slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}
@@ -40,18 +40,18 @@ func Types(layers []profile.Layer) []string {
 }
 
 // Put writes rates to a target. host has the features of the processor.
-func Put(t *profile.Target, r *peaks.Rates, w *Way, host *profile.Host) {
+func Put(t *profile.Target, r *rates.Rates, w *Way, host *profile.Host) {
 	var said []string
 	for _, x := range []struct {
 		dtype string
-		rate  peaks.Rate
+		rate  rates.Rate
 	}{{"float32", r.Float}, {"int8", r.Integer}} {
 		if !(x.rate.Best > 0) {
 			continue
 		}
 		// Two operations per multiply-accumulate, as everywhere: docs/explanation/counting.md.
 		k := profile.Peak{DType: x.dtype, Kernel: w.Kernel, OpsPerSecond: 2 * x.rate.Best, Spread: new(x.rate.Spread())}
-		if th, ok := peaks.TheoryOf(x.dtype, host.CPUVendor, host.Features); ok && !(w.Half && x.dtype == "float32") {
+		if th, ok := rates.TheoryOf(x.dtype, host.CPUVendor, host.Features); ok && !(w.Half && x.dtype == "float32") {
 			hz := r.Clock
 			if hz == 0 && host.MaxHz != nil {
 				hz = *host.MaxHz

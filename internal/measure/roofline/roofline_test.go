@@ -7,18 +7,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/opmeter/opmeter/internal/measure/machine/peaks"
+	"github.com/opmeter/opmeter/internal/measure/machine/rates"
 	"github.com/opmeter/opmeter/profile"
 )
 
 func TestPut(t *testing.T) {
 	t.Parallel()
 	var g profile.Target
-	rate := func(v float64) peaks.Rate { return peaks.Rate{Best: v, Median: 0.75 * v} }
+	rate := func(v float64) rates.Rate { return rates.Rate{Best: v, Median: 0.75 * v} }
 	w := &Way{Kernel: "go", Threads: 2, Operations: "operations", Bytes: "bytes"}
-	Put(&g, &peaks.Rates{
+	Put(&g, &rates.Rates{
 		Float: rate(4e9), Integer: rate(6e9), Clock: 2e9, Buffer: 64 << 20, Cache: 8 << 20, Passes: 3,
-		Levels: []peaks.Level{{Name: "L1", Bytes: 64 << 10, Rate: rate(1e11)}, {Name: "memory", Rate: rate(1e10)}},
+		Levels: []rates.Level{{Name: "L1", Bytes: 64 << 10, Rate: rate(1e11)}, {Name: "memory", Rate: rate(1e10)}},
 	}, w, &profile.Host{Features: []string{"fma3", "avx2"}})
 	if *g.PeakOpsPerSecond != 12e9 || *g.PeakBytesPerSecond != 1e10 {
 		t.Errorf("peaks are %v and %v", *g.PeakOpsPerSecond, *g.PeakBytesPerSecond)
@@ -41,7 +41,7 @@ func TestPut(t *testing.T) {
 		}
 	}
 	g = profile.Target{}
-	Put(&g, &peaks.Rates{}, w, &profile.Host{})
+	Put(&g, &rates.Rates{}, w, &profile.Host{})
 	if !reflect.DeepEqual(g, profile.Target{}) {
 		t.Errorf("nothing was measured, but the target has %+v", g)
 	}
@@ -49,10 +49,10 @@ func TestPut(t *testing.T) {
 
 func TestPutOfLittle(t *testing.T) {
 	t.Parallel()
-	rate := peaks.Rate{Best: 4e9, Median: 4e9}
+	rate := rates.Rate{Best: 4e9, Median: 4e9}
 	for _, c := range []struct {
 		name    string
-		r       peaks.Rates
+		r       rates.Rates
 		threads int
 		earlier bool
 		host    profile.Host
@@ -62,12 +62,12 @@ func TestPutOfLittle(t *testing.T) {
 		says    string
 		not     string
 	}{
-		{"only floats", peaks.Rates{Float: rate}, 1, false, profile.Host{}, 1, nil, false, "measured here after the runs, 1 thread: operations", "passes"},
-		{"clock of the system", peaks.Rates{Float: rate, Passes: 1}, 2, true, profile.Host{Features: []string{"fma3"}, MaxHz: new(3e9)}, 1, new(2 * 3e9 * 32.0), false, "measured here earlier in the same process, 2 threads", "passes"},
-		{"no clock", peaks.Rates{Float: rate, Passes: 2}, 1, false, profile.Host{Features: []string{"fma3"}}, 1, nil, false, "(in 2 passes", ""},
-		{"between inferences", peaks.Rates{Float: rate, Interleaved: 9}, 1, false, profile.Host{}, 1, nil, false, "measured here in 9 slices between the inferences", "passes"},
-		{"only memory", peaks.Rates{Buffer: 3 << 20, Levels: []peaks.Level{{Name: "L1", Bytes: 1}, {Name: "memory", Rate: rate}}}, 1, false, profile.Host{}, 0, nil, true, "and in 3 MiB", "last-level"},
-		{"no memory", peaks.Rates{Float: rate, Levels: []peaks.Level{{Name: "L1", Bytes: 64, Rate: rate}}}, 1, false, profile.Host{}, 1, nil, false, "operations", "bytes, and"},
+		{"only floats", rates.Rates{Float: rate}, 1, false, profile.Host{}, 1, nil, false, "measured here after the runs, 1 thread: operations", "passes"},
+		{"clock of the system", rates.Rates{Float: rate, Passes: 1}, 2, true, profile.Host{Features: []string{"fma3"}, MaxHz: new(3e9)}, 1, new(2 * 3e9 * 32.0), false, "measured here earlier in the same process, 2 threads", "passes"},
+		{"no clock", rates.Rates{Float: rate, Passes: 2}, 1, false, profile.Host{Features: []string{"fma3"}}, 1, nil, false, "(in 2 passes", ""},
+		{"between inferences", rates.Rates{Float: rate, Interleaved: 9}, 1, false, profile.Host{}, 1, nil, false, "measured here in 9 slices between the inferences", "passes"},
+		{"only memory", rates.Rates{Buffer: 3 << 20, Levels: []rates.Level{{Name: "L1", Bytes: 1}, {Name: "memory", Rate: rate}}}, 1, false, profile.Host{}, 0, nil, true, "and in 3 MiB", "last-level"},
+		{"no memory", rates.Rates{Float: rate, Levels: []rates.Level{{Name: "L1", Bytes: 64, Rate: rate}}}, 1, false, profile.Host{}, 1, nil, false, "operations", "bytes, and"},
 	} {
 		var g profile.Target
 		Put(&g, &c.r, &Way{Threads: c.threads, Earlier: c.earlier, Operations: "operations", Bytes: "bytes, and"}, &c.host)
@@ -85,13 +85,13 @@ func TestPutOfLittle(t *testing.T) {
 	}
 	// The rate in 16 bits is not compared with the processor's peak in 32.
 	var half profile.Target
-	Put(&half, &peaks.Rates{Float: rate, Integer: rate, Clock: 1e9}, &Way{Threads: 1, Half: true}, &profile.Host{Features: []string{"fma3", "avx2"}})
+	Put(&half, &rates.Rates{Float: rate, Integer: rate, Clock: 1e9}, &Way{Threads: 1, Half: true}, &profile.Host{Features: []string{"fma3", "avx2"}})
 	if half.Peaks[0].ProcessorOpsPerSecond != nil || half.Peaks[1].ProcessorOpsPerSecond == nil || !strings.Contains(half.PeakMethod, "float32 in 16 bits") {
 		t.Errorf("16 bits: %+v", half)
 	}
 	// The target's peak is the larger of two, in any order.
 	var g profile.Target
-	Put(&g, &peaks.Rates{Float: peaks.Rate{Best: 9}, Integer: peaks.Rate{Best: 5}}, &Way{Threads: 1}, &profile.Host{})
+	Put(&g, &rates.Rates{Float: rates.Rate{Best: 9}, Integer: rates.Rate{Best: 5}}, &Way{Threads: 1}, &profile.Host{})
 	if *g.PeakOpsPerSecond != 18 || len(g.Peaks) != 2 {
 		t.Errorf("peaks %+v", g)
 	}

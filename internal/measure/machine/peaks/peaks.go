@@ -3,76 +3,18 @@ package peaks
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/measure/machine/rates"
 )
 
 // sliceTime is the minimum time of a slice.
 const sliceTime = 3 * time.Millisecond
-
-// If the median of the rounds is more than busySpread below the fastest one, the machine was
-// busy: the measurement is repeated, up to mostPasses times in total.
-const (
-	busySpread = 0.1
-	mostPasses = 4
-)
-
-// Sizes of the buffer for the memory measurement. A pass over the largest takes some 10 ms, its
-// allocation several times that.
-const (
-	memoryUsual = 64 << 20
-	memoryMost  = 128 << 20
-)
-
-// Rate is the result of many short rounds of one kind of work, per second. Other load only ever
-// slows a round down, so the best one counts.
-type Rate struct {
-	Best, Median float64
-}
-
-// Spread returns how far the median is below the best round, as a fraction of it.
-func (r Rate) Spread() float64 {
-	if !(r.Best > 0) {
-		return 0
-	}
-	return max(0, 1-r.Median/r.Best)
-}
-
-// Level is a level of the memory hierarchy.
-type Level struct {
-	Name string
-	// Bytes is its capacity for all threads together, 0 for main memory.
-	Bytes int64
-	// Rate is bytes read and written per second.
-	Rate
-}
-
-// Rates holds the peak rates of this computer as the engine can use it.
-type Rates struct {
-	// Float and Integer are multiply-accumulates per second of float32 and of 8-bit integers, all
-	// 0 if not measured.
-	Float, Integer Rate
-	// Levels are the levels of the memory hierarchy, fastest first.
-	Levels []Level
-	// Clock is the highest measured frequency of a thread, 0 if unknown.
-	Clock float64
-	// Buffer is the size of the buffer for the memory measurement and Cache the size of the
-	// last-level cache, in bytes; 0 for none and for unknown.
-	Buffer, Cache int64
-	// Passes is the maximum number of measurements of a rate: above 1 the machine was busy.
-	Passes int
-	// Took is the duration of the measurement, Interleaved the number of slices between
-	// inferences.
-	Took        time.Duration
-	Interleaved int
-}
 
 // Options configures the measurement.
 type Options struct {
@@ -83,7 +25,7 @@ type Options struct {
 	// L1, L2 and L3 are the cache sizes in bytes: L1 and L2 of each processor, L3 shared by all;
 	// nil if unknown.
 	L1, L2, L3 *int64
-	// Types are the element types to measure, nil for all that have a kernel: see [Types].
+	// Types are the element types to measure, nil for all that have a kernel: see [rates.Types].
 	Types []string
 	// Usage tells disturbed slices, see [loop.Options].Usage; nil if unknown.
 	Usage func() (cpu, preemptions int64)
@@ -91,56 +33,35 @@ type Options struct {
 	Leased bool
 }
 
-// Types lists the element types that have a kernel to measure.
-var Types = []string{"float32", "int8"}
-
 // known caches the rates by threads and processors: they belong to the computer, not to a model,
 // and one process measures many models. The mutex is held only for lookups and updates, never
 // while measuring.
 var known = struct {
 	sync.Mutex
-	rates map[string]Rates
-}{rates: map[string]Rates{}}
+	rates map[string]rates.Rates
+}{rates: map[string]rates.Rates{}}
 
-func lookUp(key string, types []string) (Rates, bool) {
+func lookUp(key string, types []string) (rates.Rates, bool) {
 	known.Lock()
 	defer known.Unlock()
 	r, ok := known.rates[key]
 	for _, t := range types {
-		ok = ok && r.of(t).Best > 0
+		ok = ok && r.Of(t).Best > 0
 	}
 	return r, ok
 }
 
 // note stores rates, and those of other types that were stored before.
-func note(key string, r Rates) {
+func note(key string, r rates.Rates) {
 	known.Lock()
 	defer known.Unlock()
 	before := known.rates[key]
-	for _, t := range Types {
-		if v := r.of(t); v.Best == 0 {
-			*v = *before.of(t)
+	for _, t := range rates.Types {
+		if v := r.Of(t); v.Best == 0 {
+			*v = *before.Of(t)
 		}
 	}
 	known.rates[key] = r
-}
-
-// of is the rate of an element type.
-func (r *Rates) of(dtype string) *Rate {
-	if dtype == "int8" {
-		return &r.Integer
-	}
-	return &r.Float
-}
-
-// only removes the rates of other types.
-func (r Rates) only(types []string) Rates {
-	for _, t := range Types {
-		if !slices.Contains(types, t) {
-			*r.of(t) = Rate{}
-		}
-	}
-	return r
 }
 
 // key is what rates depend on.
@@ -149,7 +70,7 @@ func (o *Options) key() string { return fmt.Sprint(o.Pool.Threads(), o.CPUs) }
 // types are the types to measure.
 func (o *Options) types() []string {
 	if o.Types == nil {
-		return Types
+		return rates.Types
 	}
 	return o.Types
 }
@@ -158,14 +79,14 @@ func (o *Options) types() []string {
 // under the lease; earlier says that they were measured before. The error is the context's if it
 // ended first. It takes some 80 ms, up to four times that on a busy machine, plus the wait for
 // the lease.
-func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
+func Of(ctx context.Context, o Options) (r rates.Rates, earlier bool, err error) {
 	if r, ok := lookUp(o.key(), o.types()); ok {
-		return r.only(o.types()), true, nil
+		return r.Only(o.types()), true, nil
 	}
 	if !o.Leased {
 		release, err := loop.Lease(ctx)
 		if err != nil {
-			return Rates{}, false, err
+			return rates.Rates{}, false, err
 		}
 		defer release()
 	}
@@ -176,33 +97,6 @@ func Of(ctx context.Context, o Options) (r Rates, earlier bool, err error) {
 func spare(bytes int64) bool {
 	free, ok := machine.Free()
 	return !ok || bytes <= free-min(machine.Reserve(free), 64<<20)
-}
-
-// Again computes a rate from rounds. It repeats the measurement until the rounds agree or the
-// maximum is reached; passes is the number of measurements.
-func Again(measured func() []float64) (out Rate, passes int) {
-	var all []float64
-	for passes < mostPasses {
-		passes++
-		all = append(all, measured()...)
-		if len(all) == 0 {
-			continue
-		}
-		out = Rate{slices.Max(all), stats.Median(all)}
-		if out.Spread() <= busySpread {
-			break
-		}
-	}
-	return out, passes
-}
-
-// Buffer returns the size of the buffer, in bytes, that measures the memory for a last-level
-// cache of the given size, 0 if unknown.
-func Buffer(cache int64) int64 {
-	if cache <= 0 {
-		return memoryUsual
-	}
-	return min(max(4*cache, memoryUsual), memoryMost)
 }
 
 // products lists the matrix sizes that kernels are measured with. All of the first fits in a
@@ -265,21 +159,6 @@ func productRound(pool *workers.Pool, s product, make func(product) func()) (rou
 			}
 		})
 	}, float64(n * repeat * s.macs())
-}
-
-// rounds repeats f for a time, and at least a number of times, and returns for each round the
-// amount of work divided by its time in seconds.
-func rounds(now func() time.Time, d time.Duration, least int, amount float64, f func()) []float64 {
-	var out []float64
-	start := now()
-	for k := 0; k < least || now().Sub(start) < d; k++ {
-		t := now()
-		f()
-		if took := now().Sub(t); took > 0 {
-			out = append(out, amount/took.Seconds())
-		}
-	}
-	return out
 }
 
 // cacheRound returns a round that copies within buffers of touch bytes, one for each thread, and

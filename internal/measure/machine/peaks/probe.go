@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/measure/machine"
+	"github.com/opmeter/opmeter/internal/measure/machine/rates"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // buffers would count as memory of the model.
 type Probe struct {
 	o       Options
-	r       Rates
+	r       rates.Rates
 	earlier bool
 	parts   []*part
 	spent   time.Duration
@@ -51,10 +52,10 @@ func Begin(o Options) *Probe {
 	p := &Probe{o: o, now: time.Now}
 	start := p.now()
 	if r, ok := lookUp(o.key(), o.types()); ok {
-		p.r, p.earlier = r.only(o.types()), true
+		p.r, p.earlier = r.Only(o.types()), true
 		return p
 	}
-	p.r = Rates{Clock: Clock()}
+	p.r = rates.Rates{Clock: rates.Clock()}
 	for _, k := range []struct {
 		dtype string
 		work  func(product) func()
@@ -126,7 +127,7 @@ func (p *Probe) slice(x *part) {
 	if p.o.Usage != nil {
 		cpu, preemptions = p.o.Usage()
 	}
-	rs := rounds(p.now, sliceTime, 1, x.amount, x.round)
+	rs := rates.Rounds(p.now, sliceTime, 1, x.amount, x.round)
 	took := p.now().Sub(start)
 	disturbed := false
 	if p.o.Usage != nil {
@@ -160,7 +161,7 @@ func (x *part) settled() bool {
 		return false
 	}
 	slices.Sort(x.best)
-	return x.best[n-leastSlices] >= (1-busySpread)*x.best[n-1]
+	return x.best[n-leastSlices] >= (1-rates.BusySpread)*x.best[n-1]
 }
 
 // slower reports whether another product size of the type is faster, so that this one needs no
@@ -172,23 +173,23 @@ func (p *Probe) slower(x *part) bool {
 }
 
 // rate is that of the undisturbed slices, or of all slices if each was disturbed.
-func (x *part) rate() Rate {
+func (x *part) rate() rates.Rate {
 	if len(x.calm) > 0 {
 		return rateOf(x.calm)
 	}
 	return rateOf(x.rounds)
 }
 
-func rateOf(rs []float64) Rate {
+func rateOf(rs []float64) rates.Rate {
 	if len(rs) == 0 {
-		return Rate{}
+		return rates.Rate{}
 	}
-	return Rate{slices.Max(rs), stats.Median(rs)}
+	return rates.Rate{Best: slices.Max(rs), Median: stats.Median(rs)}
 }
 
 // End takes the slices that each part still needs, measures the rest and returns the rates; earlier
 // says that they were measured before. The error is the context's if it ended first.
-func (p *Probe) End(ctx context.Context) (r Rates, earlier bool, err error) {
+func (p *Probe) End(ctx context.Context) (r rates.Rates, earlier bool, err error) {
 	if p.earlier {
 		return p.r, true, nil
 	}
@@ -203,16 +204,16 @@ func (p *Probe) End(ctx context.Context) (r Rates, earlier bool, err error) {
 	for _, x := range p.parts {
 		for x.slices < leastSlices {
 			if err := ctx.Err(); err != nil {
-				return Rates{}, false, err
+				return rates.Rates{}, false, err
 			}
 			p.slice(x)
 		}
 	}
 	for _, x := range p.parts {
 		extra := 0
-		for !x.settled() && !p.slower(x) && x.slices < mostPasses*leastSlices && p.now().Sub(start) < lastTime {
+		for !x.settled() && !p.slower(x) && x.slices < rates.MostPasses*leastSlices && p.now().Sub(start) < lastTime {
 			if err := ctx.Err(); err != nil {
-				return Rates{}, false, err
+				return rates.Rates{}, false, err
 			}
 			p.slice(x)
 			extra++
@@ -222,15 +223,15 @@ func (p *Probe) End(ctx context.Context) (r Rates, earlier bool, err error) {
 	for _, x := range p.parts {
 		rate := x.rate()
 		if x.name != "" {
-			p.r.Levels = append(p.r.Levels, Level{x.name, x.bytes, rate})
+			p.r.Levels = append(p.r.Levels, rates.Level{Name: x.name, Bytes: x.bytes, Rate: rate})
 			continue
 		}
-		if of := p.r.of(x.dtype); rate.Best > of.Best { // the fastest product size
+		if of := p.r.Of(x.dtype); rate.Best > of.Best { // the fastest product size
 			*of = rate
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return Rates{}, false, err
+		return rates.Rates{}, false, err
 	}
 	p.memory(l3, start)
 	p.r.Took = before + p.now().Sub(start)
@@ -243,7 +244,7 @@ func (p *Probe) End(ctx context.Context) (r Rates, earlier bool, err error) {
 // inferences ended.
 func (p *Probe) memory(cache int64, start time.Time) {
 	r := &p.r
-	r.Cache, r.Buffer = cache, Buffer(cache)
+	r.Cache, r.Buffer = cache, rates.Buffer(cache)
 	// Do not push a small computer into swapping, nor the process beyond its limits.
 	if n := machine.MemoryBytes(); n != nil && *n < 8*r.Buffer || !spare(r.Buffer) {
 		r.Buffer = 0
@@ -251,9 +252,9 @@ func (p *Probe) memory(cache int64, start time.Time) {
 	}
 	buf := buffer(r.Buffer)
 	x := &part{name: "memory", round: memoryRound(p.o.Pool, buf), amount: float64(len(buf))}
-	for x.slices < leastSlices || !x.settled() && x.slices < mostPasses*leastSlices && p.now().Sub(start) < lastTime {
+	for x.slices < leastSlices || !x.settled() && x.slices < rates.MostPasses*leastSlices && p.now().Sub(start) < lastTime {
 		p.slice(x)
 	}
-	r.Levels = append(r.Levels, Level{"memory", 0, x.rate()})
+	r.Levels = append(r.Levels, rates.Level{Name: "memory", Rate: x.rate()})
 	runtime.KeepAlive(buf)
 }

@@ -1,4 +1,4 @@
-package peaks
+package rates
 
 import (
 	"runtime"
@@ -81,13 +81,13 @@ func Clock() float64 {
 	}
 	const steps = 20_000
 	x := uint64(1)
-	rates := rounds(time.Now, 2*time.Millisecond, 3, steps*cycles, func() {
+	all := Rounds(time.Now, 2*time.Millisecond, 3, steps*cycles, func() {
 		for range steps {
 			x *= 6364136223846793005 // odd: never zero
 		}
 	})
-	if len(rates) == 0 || x == 0 {
+	if len(all) == 0 || x == 0 {
 		return 0
 	}
-	return slices.Max(rates)
+	return slices.Max(all)
 }
