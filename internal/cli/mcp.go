@@ -54,7 +54,7 @@ without --write.`,
 
 // mcp runs the program that answers agents until it ends.
 func (a *app) mcp(c *cobra.Command, args []string) error {
-	program, err := find.Here().Companion(mcpProgram, mcpVariable, "answers agents")
+	program, err := find.Here().Companion(mcpProgram, mcpVariable, "answers agents", `for Python: pip install "opmeter[mcp]"; archives contain it`)
 	if err != nil {
 		return withStatus(statusUse, err)
 	}

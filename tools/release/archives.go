@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/flate"
+
 	"github.com/opmeter/opmeter/internal/cli"
 )
 
@@ -114,6 +116,7 @@ func tarball(folder string, files []entry, when time.Time) ([]byte, error) {
 func zipped(folder string, files []entry, when time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	for _, f := range files {
 		h := &zip.FileHeader{Name: path.Join(folder, f.name), Method: zip.Deflate, Modified: when}
 		h.SetMode(os.FileMode(mode(f)))

@@ -187,3 +187,14 @@ func TestSources(t *testing.T) {
 		seen[sources(dir)] = c.what
 	}
 }
+
+// A pattern that matches no package would give its flags to nothing.
+func TestCompilerFlags(t *testing.T) {
+	t.Parallel()
+	for _, f := range compilerFlags {
+		folder := filepath.Join("..", "..", filepath.FromSlash(strings.TrimSuffix(f.packages, "...")))
+		if files, err := filepath.Glob(filepath.Join(folder, "*")); err != nil || len(files) == 0 {
+			t.Errorf("%s: no such folder: %v", f.packages, err)
+		}
+	}
+}

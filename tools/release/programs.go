@@ -14,7 +14,9 @@ var systems = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm
 
 // commands are the programs below cmd: the second one opens external engines for the first, the
 // third one answers agents.
-var commands = []string{"opmeter", "opmeter-engine", "opmeter-mcp"}
+var commands = []string{"opmeter", "opmeter-engine", agentProgram}
+
+const agentProgram = "opmeter-mcp"
 
 // programs returns the programs of a system. It builds them once a release, whatever the number of
 // packages that contain them.
@@ -44,8 +46,26 @@ func programName(program, system string) string {
 	return program
 }
 
+// compilerFlags are those of packages of this module, the last match counts. Without inlining (-l)
+// a package is a sixth smaller. Packages that compute, measure, or read large models are compiled
+// as usual. maxshapelen shortens the names of generic functions in tables for tracebacks.
+var compilerFlags = []struct{ packages, flags string }{
+	{"/...", shortNames + " -l"},
+	{"/internal/base/...", shortNames},
+	{"/internal/compress/loss", shortNames},
+	{"/internal/kernel/...", shortNames},
+	{"/internal/measure/...", shortNames},
+	{"/internal/model/...", shortNames},
+	{"/internal/record/textscan", shortNames},
+	{"/internal/runtime/...", shortNames},
+	{"/profile", shortNames},
+	{"/profile/timeline", shortNames},
+}
+
+const shortNames = "-d=maxshapelen=16"
+
 // stamp is the variable that holds a program's version, commit and date.
-const stamp = "github.com/opmeter/opmeter/internal/base/buildinfo.stamp"
+const stamp = module + "/internal/base/buildinfo.stamp"
 
 // build compiles a program without anything of the machine or folder that does it.
 func (r *release) build(program, system string) ([]byte, error) {
@@ -60,7 +80,11 @@ func (r *release) build(program, system string) ([]byte, error) {
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, programName(program, system))
 	flags := "-s -w -buildid= -X " + stamp + "=" + strings.Join([]string{r.version, r.commit, r.when.Format(time.DateOnly)}, ",")
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", bin, "./cmd/"+program)
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=" + flags, "-o", bin}
+	for _, f := range compilerFlags {
+		args = append(args, "-gcflags="+module+f.packages+"="+f.flags)
+	}
+	c := exec.Command("go", append(args, "./cmd/"+program)...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0")
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {

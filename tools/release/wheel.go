@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// metadata describes the Python package: version, then text.
+// metadata describes a Python package: name, version, summary, what belongs to it, then text.
 const metadata = `Metadata-Version: 2.4
-Name: opmeter
+Name: %s
 Version: %s
-Summary: Profile neural-network models, operator by operator
+Summary: %s
 Keywords: profiler,onnx,tflite,microcontroller,neural-network
 License-Expression: Apache-2.0
 License-File: LICENSE
@@ -38,11 +38,19 @@ Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
 Classifier: Topic :: System :: Benchmark
 Classifier: Typing :: Typed
 Requires-Python: >=3.9
-Description-Content-Type: text/markdown
+%sDescription-Content-Type: text/markdown
 
 %s`
 
-// wheels packs the programs of each platform with the Python package.
+// agents is the text of the Python package opmeter-mcp.
+const agents = `# opmeter-mcp
+
+The program that answers AI agents for ` + "`opmeter mcp`" + `, with the tools of the Model Context Protocol.
+` + "`pip install \"opmeter[mcp]\"`" + ` installs both.
+`
+
+// wheels packs the programs of each platform with the Python package. The program for agents has a
+// package of its own, which the extra "mcp" adds: it would be a quarter of the download.
 func wheels(r *release) (out []entry, err error) {
 	version, _, err := versions(r.version)
 	if err != nil {
@@ -68,12 +76,25 @@ func wheels(r *release) (out []entry, err error) {
 		if err != nil {
 			return nil, err
 		}
-		w := &wheelFile{version: version, tags: p.tags, modules: modules, programs: programs, license: license, readme: string(readme)}
-		f, err := w.pack(r.when)
-		if err != nil {
-			return nil, err
+		agent := slices.IndexFunc(programs, func(e entry) bool { return e.name == programName(agentProgram, p.system) })
+		for _, w := range []wheelFile{
+			{
+				name: "opmeter", summary: "Profile neural-network models, operator by operator", readme: string(readme),
+				modules: modules, programs: slices.Delete(slices.Clone(programs), agent, agent+1),
+				relations: "Provides-Extra: mcp\nRequires-Dist: " + agentProgram + "==" + version + "; extra == 'mcp'\n",
+			},
+			{
+				name: agentProgram, summary: "Answers AI agents for opmeter (Model Context Protocol)", readme: agents,
+				programs: programs[agent : agent+1], relations: "Requires-Dist: opmeter==" + version + "\n",
+			},
+		} {
+			w.version, w.tags, w.license = version, p.tags, license
+			f, err := w.pack(r.when)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, f)
 		}
-		out = append(out, f)
 	}
 	return out, nil
 }
@@ -98,7 +119,9 @@ func pythonModules(folder string) (out []entry, err error) {
 
 // wheelFile is what a wheel is made of.
 type wheelFile struct {
-	version           string
+	name, version     string
+	summary           string
+	relations         string // lines of METADATA about extras and other packages
 	tags              []string
 	modules, programs []entry
 	license           []byte
@@ -108,17 +131,18 @@ type wheelFile struct {
 // pack makes the wheel: modules, programs, which pip puts beside the interpreter, and what
 // describes them. RECORD comes last.
 func (w *wheelFile) pack(when time.Time) (entry, error) {
+	base := strings.ReplaceAll(w.name, "-", "_") + "-" + w.version
 	files := slices.Clone(w.modules)
 	for _, p := range w.programs {
-		files = append(files, entry{"opmeter-" + w.version + ".data/scripts/" + p.name, withVersionType(p.data), true})
+		files = append(files, entry{base + ".data/scripts/" + p.name, withVersionType(p.data), true})
 	}
 	about := "Wheel-Version: 1.0\nGenerator: opmeter\nRoot-Is-Purelib: false\n"
 	for _, tag := range w.tags {
 		about += "Tag: py3-none-" + tag + "\n"
 	}
-	info := "opmeter-" + w.version + ".dist-info"
+	info := base + ".dist-info"
 	files = append(files,
-		entry{name: path.Join(info, "METADATA"), data: fmt.Appendf(nil, metadata, w.version, w.readme)},
+		entry{name: path.Join(info, "METADATA"), data: fmt.Appendf(nil, metadata, w.name, w.version, w.summary, w.relations, w.readme)},
 		entry{name: path.Join(info, "WHEEL"), data: []byte(about)},
 		entry{name: path.Join(info, "licenses", "LICENSE"), data: w.license},
 	)
@@ -130,7 +154,7 @@ func (w *wheelFile) pack(when time.Time) (entry, error) {
 	}
 	b.WriteString(record + ",,\n")
 	data, err := zipped("", append(files, entry{name: record, data: []byte(b.String())}), when)
-	return entry{name: "opmeter-" + w.version + "-py3-none-" + strings.Join(w.tags, ".") + ".whl", data: data}, err
+	return entry{name: base + "-py3-none-" + strings.Join(w.tags, ".") + ".whl", data: data}, err
 }
 
 // withVersionType gives an empty section .gnu.version_r its type. Go's linker leaves that of plain

@@ -32,8 +32,8 @@ func everywhere(t *testing.T) *release {
 	return r
 }
 
-// Each platform has a wheel with the modules, the programs and a RECORD of all its files. Two runs
-// give the same bytes.
+// Each platform has a wheel with the modules and the programs, and one with the program for agents.
+// Each has a RECORD of all its files and names the other one. Two runs give the same bytes.
 func TestWheels(t *testing.T) {
 	r := everywhere(t)
 	files, err := wheels(r)
@@ -41,14 +41,20 @@ func TestWheels(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := wheels(r)
-	if err != nil || len(files) != len(platforms) {
+	if err != nil || len(files) != 2*len(platforms) {
 		t.Fatalf("%d wheels: %v", len(files), err)
 	}
 	for i, f := range files {
+		p := platforms[i/2]
+		base, relation, modules := "opmeter-1.2.3", "Requires-Dist: opmeter-mcp==1.2.3; extra == 'mcp'\n", []string{"opmeter/__init__.py", "opmeter/_flags.py", "opmeter/py.typed", "opmeter/compat/sensiml.py"}
+		programs := []string{"opmeter", "opmeter-engine"}
+		if i%2 == 1 {
+			base, relation, modules, programs = "opmeter_mcp-1.2.3", "Requires-Dist: opmeter==1.2.3\n", nil, []string{"opmeter-mcp"}
+		}
 		if !bytes.Equal(f.data, again[i].data) {
 			t.Errorf("%s: two runs differ", f.name)
 		}
-		if want := "opmeter-1.2.3-py3-none-" + strings.Join(platforms[i].tags, ".") + ".whl"; f.name != want {
+		if want := base + "-py3-none-" + strings.Join(p.tags, ".") + ".whl"; f.name != want {
 			t.Errorf("name %s, want %s", f.name, want)
 		}
 		z, err := zip.NewReader(bytes.NewReader(f.data), int64(len(f.data)))
@@ -56,6 +62,7 @@ func TestWheels(t *testing.T) {
 			t.Fatal(err)
 		}
 		content := map[string][]byte{}
+		var scripts []string
 		for _, m := range z.File {
 			r, err := m.Open()
 			if err != nil {
@@ -64,23 +71,32 @@ func TestWheels(t *testing.T) {
 			if content[m.Name], err = io.ReadAll(r); err != nil {
 				t.Fatal(err)
 			}
-			if run := strings.Contains(m.Name, ".data/scripts/"); run != (m.Mode().Perm() == 0o755) {
+			script, run := strings.CutPrefix(m.Name, base+".data/scripts/")
+			if run != (m.Mode().Perm() == 0o755) {
 				t.Errorf("%s: mode %v", m.Name, m.Mode())
 			}
+			if run {
+				scripts = append(scripts, strings.TrimSuffix(script, ".exe"))
+			}
 		}
-		program := "opmeter-1.2.3.data/scripts/" + programName("opmeter-engine", platforms[i].system)
-		for _, want := range []string{program, "opmeter/__init__.py", "opmeter/_flags.py", "opmeter/py.typed", "opmeter/compat/sensiml.py", "opmeter-1.2.3.dist-info/METADATA", "opmeter-1.2.3.dist-info/licenses/LICENSE"} {
+		if !slices.Equal(scripts, programs) {
+			t.Errorf("%s: programs %q, want %q", f.name, scripts, programs)
+		}
+		if about := string(content[base+".dist-info/METADATA"]); !strings.Contains(about, relation) || !strings.Contains(about, "\nName: "+strings.ReplaceAll(base, "_", "-")[:len(base)-len("-1.2.3")]+"\n") {
+			t.Errorf("%s: no %q in %q", f.name, relation, about)
+		}
+		for _, want := range append(modules, base+".dist-info/METADATA", base+".dist-info/licenses/LICENSE") {
 			if _, ok := content[want]; !ok {
 				t.Errorf("%s: %s is missing", f.name, want)
 			}
 		}
-		about := string(content["opmeter-1.2.3.dist-info/WHEEL"])
-		for _, tag := range platforms[i].tags {
+		about := string(content[base+".dist-info/WHEEL"])
+		for _, tag := range p.tags {
 			if !strings.Contains(about, "Tag: py3-none-"+tag+"\n") {
 				t.Errorf("%s: no tag %s in %q", f.name, tag, about)
 			}
 		}
-		const record = "opmeter-1.2.3.dist-info/RECORD"
+		record := base + ".dist-info/RECORD"
 		rows, err := csv.NewReader(bytes.NewReader(content[record])).ReadAll()
 		if err != nil || len(rows) != len(content) || z.File[len(z.File)-1].Name != record {
 			t.Fatalf("%s: %d rows for %d files: %v", f.name, len(rows), len(content), err)

@@ -14,7 +14,7 @@ const HelperVariable = "OPMETER_ENGINE"
 
 // Helper finds the program that opens libraries. An error is an [external.Error] of one line.
 func (e *Env) Helper() (string, error) {
-	path, err := e.Companion(HelperName, HelperVariable, "opens other engines")
+	path, err := e.Companion(HelperName, HelperVariable, "opens other engines", "packages contain it")
 	if err != nil {
 		err = external.Errorf(external.NoHelper, "%v", err)
 	}
@@ -24,7 +24,7 @@ func (e *Env) Helper() (string, error) {
 // Companion finds a program of the same release: by a variable of the environment, beside the
 // running program (also with links resolved), or in PATH. use says what it does, for the error of
 // one line.
-func (e *Env) Companion(program, variable, use string) (string, error) {
+func (e *Env) Companion(program, variable, use, source string) (string, error) {
 	name := program
 	if e.OS == "windows" {
 		name += ".exe"
@@ -51,6 +51,6 @@ func (e *Env) Companion(program, variable, use string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is absent, the program that %s: put it beside opmeter (packages contain it; in the source code: go install ./cmd/%s), or name it with %s=/path/to/%s",
-		name, use, program, variable, name)
+	return "", fmt.Errorf("%s is absent, the program that %s: put it beside opmeter (%s; in the source code: go install ./cmd/%s), or name it with %s=/path/to/%s",
+		name, use, source, program, variable, name)
 }
