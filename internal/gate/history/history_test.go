@@ -269,7 +269,7 @@ func TestWrite(t *testing.T) {
 		}
 		out[f] = b.String()
 	}
-	for _, want := range []string{"2 of 3 figures changed.", "2030-01-06 0000000000: 1,000 → 1,001 (+0.1 %), accepted: wider", "machine one → two"} {
+	for _, want := range []string{"2 of 3 figures changed. --all shows the others.", "2030-01-06 0000000000: 1,000 → 1,001 (+0.1 %), accepted: wider", "machine one → two"} {
 		if !strings.Contains(out["table"], want) {
 			t.Errorf("table lacks %q:\n%s", want, out["table"])
 		}
@@ -278,7 +278,19 @@ func TestWrite(t *testing.T) {
 	if err != nil || len(rows) != 1+3*30 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
+	for _, r := range rows[1:] {
+		if strings.Contains(r[6], "e+") {
+			t.Errorf("%s in CSV, want an integer in full", r[6])
+		}
+	}
+	if got := number(11207296); got != "11207296" {
+		t.Error(got)
+	}
 	page := out["html"]
+	// What changed comes first; the rest is closed. Each axis has its values.
+	if rest := strings.Index(page, "<h2>Without a change</h2>"); rest < 0 || strings.Count(page[:rest], "<svg") != 2 || !strings.Contains(page, "</text>") {
+		t.Errorf("series without a change begin at %d", rest)
+	}
 	if strings.Contains(page, "<b>") || !strings.Contains(page, "&lt;b&gt;.tflite") || strings.Count(page, "<svg") != 3 || strings.Contains(page, "<script") || strings.Contains(page, "http") && strings.Contains(page, "src=") {
 		t.Error("the page is not self-contained, or a name became markup")
 	}

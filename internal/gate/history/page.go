@@ -79,9 +79,30 @@ func (h *History) page(w io.Writer) error {
 	m := &markup{}
 	m.WriteString(strings.ReplaceAll(pageHead, "TITLE", html.EscapeString(title)))
 	m.add("<h1>%s</h1>\n<p>Solid vertical lines: the level changes. Dashed lines: another machine, settings or version.\nHollow points are left out of changes. Order: %s.</p>", title, text.Clean(h.Order))
+	var changed, rest []*Series
 	for i := range h.Series {
-		c := h.Series[i].chart()
+		if s := &h.Series[i]; len(s.Changes) > 0 {
+			changed = append(changed, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	m.add("<p>%d of %d figures changed.</p>", len(changed), len(h.Series))
+	for _, s := range changed {
+		c := s.chart()
+		m.add("\n<section>\n<h2>%s: %s</h2>\n", c.Name, c.Title)
 		c.write(m)
+		m.add("\n</section>")
+	}
+	if len(rest) > 0 {
+		m.add("\n<section>\n<h2>Without a change</h2>\n")
+		for _, s := range rest {
+			c := s.chart()
+			m.add("<details><summary>%s: %s: %s</summary>\n", c.Name, c.Title, c.span())
+			c.write(m)
+			m.add("\n</details>")
+		}
+		m.add("\n</section>")
 	}
 	for _, n := range h.Notes {
 		m.add("<p>Note: %s</p>", text.Clean(n))
@@ -91,9 +112,16 @@ func (h *History) page(w io.Writer) error {
 	return err
 }
 
-// write appends the section of a chart.
+// span says which values a series has: one, or the lowest and the highest.
+func (c *chart) span() string {
+	if c.Low == c.High {
+		return c.Low
+	}
+	return c.Low + " to " + c.High
+}
+
+// write appends a chart and its texts.
 func (c *chart) write(m *markup) {
-	m.add("\n<section>\n<h2>%s: %s</h2>\n", c.Name, c.Title)
 	m.add(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s"><line class="axis" x1="0" x2="%d" y1="%d" y2="%d"/>`, chartWidth, chartHeight, c.Label, chartWidth, chartHeight-1, chartHeight-1)
 	for _, l := range []struct {
 		class string
@@ -107,7 +135,12 @@ func (c *chart) write(m *markup) {
 	for _, d := range c.Dots {
 		m.add(`<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, d.Class, d.X, d.Y, d.Text)
 	}
-	m.add("</svg>\n<p>%s to %s, %s to %s</p>\n", c.Low, c.High, c.First, c.Last)
+	// The text at either end of the axis says which value it stands for.
+	m.add(`<text x="2" y="%d">%s</text>`, chartHeight-4, c.Low)
+	if c.Low != c.High {
+		m.add(`<text x="2" y="12">%s</text>`, c.High)
+	}
+	m.add("</svg>\n<p>%s, %s to %s</p>\n", c.span(), c.First, c.Last)
 	m.list("Changes:", c.ChangeTexts)
 	m.list("Other machine, settings or version:", c.MarkTexts)
 	m.list("Left out of changes:", c.LeftOut)
@@ -119,7 +152,7 @@ func (c *chart) write(m *markup) {
 	for _, r := range c.Rows {
 		m.add("<tr><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>", r.Time, r.Commit, r.Value, r.Machine, r.Settings, r.Version, r.LeftOut)
 	}
-	m.add("</tbody></table></div></details>\n</section>")
+	m.add("</tbody></table></div></details>")
 }
 
 // chart places the points of a series.

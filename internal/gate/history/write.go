@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -133,7 +134,11 @@ func (h *History) text(w io.Writer, all bool, width int) error {
 			changed++
 		}
 	}
-	put("", "%d of %d figures changed.", changed, len(h.Series))
+	more := ""
+	if changed < len(h.Series) && !all {
+		more = " --all shows the others."
+	}
+	put("", "%d of %d figures changed.%s", changed, len(h.Series), more)
 	put("order  ", "%s", text.Clean(h.Order))
 	last := ""
 	for i := range h.Series {
@@ -181,6 +186,14 @@ func (h *History) text(w io.Writer, all bool, width int) error {
 	return err
 }
 
+// number writes a value for programs: integers in full, as in all other CSV files.
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
 func (h *History) csv(w io.Writer) error {
 	c := csv.NewWriter(w)
 	// errors stay until Flush
@@ -202,7 +215,7 @@ func (h *History) csv(w io.Writer) error {
 			}
 			_ = c.Write([]string{
 				text.Cell(s.Model), text.Cell(s.Target), s.Figure, s.Unit, p.Time.UTC().Format(time.RFC3339), text.Cell(p.Commit),
-				strconv.FormatFloat(p.Value, 'g', -1, 64), text.Cell(p.Machine), text.Cell(p.Settings), text.Cell(p.Version), change, sure, p.LeftOut,
+				number(p.Value), text.Cell(p.Machine), text.Cell(p.Settings), text.Cell(p.Version), change, sure, p.LeftOut,
 			})
 		}
 	}
