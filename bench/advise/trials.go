@@ -378,7 +378,8 @@ func (t *trial) follow(ctx context.Context, f *advise.Facts, r *advise.Result, d
 		return found, fmt.Sprintf("%s, %d sessions, %d blocks", outcome, a.Tried.Processes, a.Tried.Blocks), nil
 	}
 	// Sizes are counted in the encoded file; times of the chip are estimates on both sides.
-	outcome += ", estimated: the chip is not here"
+	held := verdict(a.Tried.Ratio, a.Tried.Ratio, a.Gain.Band)
+	outcome = held + ", estimated: the chip is not here"
 	if v := changed[a.Rule]; v != nil && v.Model != nil && a.Gain.Quantity == "flash_bytes" {
 		b, err := rewrite.Encode(v.Model)
 		if err != nil {
@@ -388,7 +389,7 @@ func (t *trial) follow(ctx context.Context, f *advise.Facts, r *advise.Result, d
 		found, outcome = shownResult(n, [2]float64{n, n}), verdict(n, n, a.Gain.Band)+", counted in the changed file"
 	}
 	if a.Gain.Quantity == "ram_bytes" {
-		outcome = string(a.Tried.Verdict) + ", counted by the memory plan"
+		outcome = held + ", counted by the memory plan"
 	}
 	return found, outcome, nil
 }

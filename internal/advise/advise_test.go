@@ -352,11 +352,12 @@ func TestTargets(t *testing.T) {
 		rule          string
 		fires, silent *builder
 		quantity      string
+		tried         advise.Verdict
 	}{
-		{"int8-target", conv(20), int8(), "latency_s"},
-		{"embedding-flash", words(4000), words(8).dense(16, 512), "flash_bytes"},
-		{"ram", conv(92), conv(20), "ram_bytes"},
-		{"flash", newBuilder().input(tensor.Float32, 1, 64).dense(64, 10_000), conv(20), "flash_bytes"},
+		{"int8-target", conv(20), int8(), "latency_s", advise.Again},
+		{"embedding-flash", words(4000), words(8).dense(16, 512), "flash_bytes", advise.Kept},
+		{"ram", conv(92), conv(20), "ram_bytes", advise.Again},
+		{"flash", newBuilder().input(tensor.Float32, 1, 64).dense(64, 10_000), conv(20), "flash_bytes", advise.Again},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -373,7 +374,7 @@ func TestTargets(t *testing.T) {
 			if _, err := advise.Try(t.Context(), f, r, nil, 0); err != nil {
 				t.Fatal(err)
 			}
-			if x := a.Tried; x == nil || x.Verdict != advise.Kept || !near(x.Ratio, a.Gain.Ratio) || !near(x.Before, a.Gain.Before) {
+			if x := a.Tried; x == nil || x.Verdict != c.tried || !near(x.Ratio, a.Gain.Ratio) || !near(x.Before, a.Gain.Before) {
 				t.Errorf("tried %+v, promised %+v", x, a.Gain)
 			}
 			if r := advise.About(onTarget(t, c.silent.model(t), "stm32l4r5"), c.rule); len(r.Advice) != 0 {
@@ -804,5 +805,49 @@ func TestCosts(t *testing.T) {
 	changed(f, unloaded)
 	if r := advise.About(f, "ram"); len(r.Advice) > 0 && strings.Contains(r.Advice[0].Reason, "The int8 model fits") {
 		t.Errorf("%+v", r.Advice[0])
+	}
+}
+
+// A rule that finds operators which it cannot change says so, and not that the model has none.
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	norm := func(b *builder) *builder {
+		one := func(int) float64 { return 1 }
+		return b.node("BatchNormalization", nil, b.constant(one, 4), b.constant(one, 4), b.constant(one, 4), b.constant(one, 4))
+	}
+	input := func() *builder { return newBuilder().input(tensor.Float32, 1, 4, 8, 8) }
+	for _, c := range []struct {
+		rule, want string
+		model      *builder
+	}{
+		{"batch-norm", "the model has 1 batch normalisation; none follows a layer with constant float32 weights whose output goes nowhere else", norm(input().node("Relu", nil))},
+		{"batch-norm", "the model has none", input().node("Relu", nil)},
+		{"transposes", "the model has 1 transposition; none cancels with another one", input().transpose(0, 2, 3, 1)},
+		{"transposes", "the model has none", input().node("Relu", nil)},
+	} {
+		r := advise.About(onHost(t, c.model.model(t), run{}), c.rule)
+		if len(r.Silent) != 1 || r.Silent[0].Reason != c.want {
+			t.Errorf("%s: %+v, want %q", c.rule, r.Silent, c.want)
+		}
+	}
+	conv := input()
+	conv.node("Conv", nil, conv.weights(17, 4, 3, 3))
+	f := onHost(t, conv.model(t), run{})
+	f.Profile.Settings.KernelSet = "avx512"
+	if r := advise.About(f, "channels"); len(r.Silent) != 1 || !strings.Contains(r.Silent[0].Reason, "no layer beside the ONNX convolutions") {
+		t.Errorf("%+v", r.Silent)
+	}
+}
+
+// Rules that lack figures did not find that nothing is to be gained: the answer names them.
+func TestUnchecked(t *testing.T) {
+	t.Parallel()
+	b := newBuilder().input(tensor.Float32, 1, 4).node("Relu", nil)
+	f := onHost(t, b.model(t), run{})
+	f.Model, f.Probe = nil, nil
+	r := advise.About(f)
+	r.Advice = nil
+	if open := r.Unchecked(); len(open) == 0 || !strings.Contains(r.Answer(), "Not checked, for the reasons below: "+strings.Join(open, ", ")+".") {
+		t.Errorf("%s; not checked: %v", r.Answer(), open)
 	}
 }

@@ -105,14 +105,15 @@ func variant(m *graph.Model, err error) (*Variant, error) {
 	return &Variant{Model: m}, nil
 }
 
-// removal makes the advice to remove nodes of the graph: it saves what they take.
-func (f *Facts) removal(nodes []int, kept float64, what string) ([]*Advice, string) {
+// removal makes the advice to remove nodes of the graph: it saves what they take. none is the
+// reason where there are no such nodes.
+func (f *Facts) removal(nodes []int, kept float64, none, what string) ([]*Advice, string) {
 	now, ok := f.timed()
 	if !ok {
 		return nil, noTimes
 	}
 	if len(nodes) == 0 {
-		return nil, "the model has none"
+		return nil, none
 	}
 	var layers []int
 	for _, n := range nodes {
@@ -133,11 +134,26 @@ func (f *Facts) removal(nodes []int, kept float64, what string) ([]*Advice, stri
 	}}, ""
 }
 
+// absent says that the model has no operators of some kinds, or that none of them has a property.
+func (f *Facts) absent(what, property string, ops ...string) string {
+	n := 0
+	for _, node := range f.Model.Main().Nodes {
+		if slices.Contains(ops, node.Op) {
+			n++
+		}
+	}
+	if n == 0 {
+		return "the model has none"
+	}
+	return fmt.Sprintf("the model has %s; none %s", plural(n, what), property)
+}
+
 func (f *Facts) transposes() ([]*Advice, string) {
 	if f.Model == nil {
 		return nil, noModel
 	}
-	return f.removal(rewrite.CancellingTransposes(f.Model), 0, "%d transpositions cancel and take %s of the time.")
+	none := f.absent("transposition", "cancels with another one", "Transpose", "TRANSPOSE")
+	return f.removal(rewrite.CancellingTransposes(f.Model), 0, none, "%d transpositions cancel and take %s of the time.")
 }
 
 func changeTransposes(_ context.Context, f *Facts) (*Variant, error) {
@@ -153,7 +169,8 @@ func (f *Facts) batchNorm() ([]*Advice, string) {
 		return nil, noModel
 	}
 	_, folded := rewrite.FoldBatchNorm(f.Model)
-	return f.removal(folded, 0, "%d batch normalisations run as operators of their own and take %s of the time.")
+	none := f.absent("batch normalisation", "follows a layer with constant float32 weights whose output goes nowhere else", "BatchNormalization")
+	return f.removal(folded, 0, none, "%d batch normalisations run as operators of their own and take %s of the time.")
 }
 
 func changeBatchNorm(_ context.Context, f *Facts) (*Variant, error) {

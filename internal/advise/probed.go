@@ -169,6 +169,9 @@ func (f *Facts) channels() ([]*Advice, string) {
 	case err != nil:
 		return nil, err.Error()
 	case m == nil:
+		if slices.ContainsFunc(f.Model.Main().Nodes, func(n *graph.Node) bool { return n.Op == "Conv" }) {
+			return nil, fmt.Sprintf("no layer beside the ONNX convolutions has a few outputs more than a multiple of %d that can be removed; the tiles of those lie along the pixels", blocks[set])
+		}
 		return nil, fmt.Sprintf("no layer has a few outputs more than a multiple of %d that can be removed", blocks[set])
 	}
 	layers := f.ofNodes(changed)

@@ -25,6 +25,8 @@ const (
 	Lost Verdict = "lost"
 	// Open: the budget was too small to decide whether the change gains.
 	Open Verdict = "undecided"
+	// Again: the promise is the estimate of the changed model, and trying repeats it.
+	Again Verdict = "estimated"
 	// NotTried: the change could not be applied or measured: Error says why.
 	NotTried Verdict = "not_tried"
 )
@@ -170,6 +172,8 @@ func (a *Advice) estimated(f *Facts, v *Variant) (*Tried, error) {
 		return nil, fmt.Errorf("the changed model has no %s", a.Gain.Quantity)
 	}
 	t := &Tried{Ratio: now / was, Interval: &[2]float64{now / was, now / was}, Before: was, After: now}
-	t.Verdict = judge(t.Interval, a.Gain.Band)
+	if t.Verdict = judge(t.Interval, a.Gain.Band); a.Gain.Source == FromEstimate {
+		t.Verdict = Again
+	}
 	return t, nil
 }

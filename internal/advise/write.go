@@ -3,6 +3,7 @@ package advise
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +55,7 @@ func (a *Advice) Promise() string {
 // verdictTexts say what came of trying.
 var verdictTexts = map[Verdict]string{
 	Kept: "as promised", More: "more than promised", Less: "less than promised, but a gain",
-	Lost: "it lost: do not follow this advice here", Open: "undecided: repeat with a larger --budget",
+	Lost: "it lost: do not follow this advice here", Open: "undecided: repeat with a larger --budget", Again: "the estimate again, not measured",
 }
 
 // Text says what came of trying.
@@ -94,21 +95,46 @@ func (r *Result) Answer() string {
 		return fmt.Sprintf("%s does not run, and no rule has advice: %s", r.where(), r.Blocked)
 	}
 	if len(r.Advice) == 0 {
-		what := fmt.Sprintf("none of the %d rules that apply here promises a gain", len(r.Silent))
-		if len(r.Silent) < 2 {
-			what = "no rule that applies here promises a gain"
-		}
-		return fmt.Sprintf("No advice for %s: %s.", r.where(), what)
+		return fmt.Sprintf("No advice for %s: %s.", r.where(), r.silence())
 	}
 	a := r.Advice[0]
 	if a.Gain.Quantity == firstRun {
-		return fmt.Sprintf("%s: nothing promises a lower latency. Opening the model takes %s, an inference then %s: open it once, and keep it.", head, show(firstRun, a.Gain.Before), show(firstRun, a.Gain.Before*a.Gain.Ratio))
+		latency := "nothing promises a lower latency"
+		if open := r.Unchecked(); len(open) > 0 {
+			latency = "nothing that was checked promises a lower latency (not checked: " + strings.Join(open, ", ") + ")"
+		}
+		return fmt.Sprintf("%s: %s. Opening the model takes %s, an inference then %s: open it once, and keep it.", head, latency, show(firstRun, a.Gain.Before), show(firstRun, a.Gain.Before*a.Gain.Ratio))
 	}
 	s := fmt.Sprintf("%s: %s. Expected: %s.", head, lowerFirst(a.Title), a.Promise())
 	if a.Costs != "" {
 		s += " It costs " + a.Costs + "."
 	}
 	return s
+}
+
+// Unchecked lists the rules whose figures are not known: they may have advice all the same.
+func (r *Result) Unchecked() (codes []string) {
+	for _, s := range r.Silent {
+		if slices.Contains([]string{noProbe, noModel, noTimes, noEstimate}, s.Reason) {
+			codes = append(codes, s.Rule)
+		}
+	}
+	return codes
+}
+
+// silence says what the rules without advice found.
+func (r *Result) silence() string {
+	open := r.Unchecked()
+	checked := len(r.Silent) - len(open)
+	switch {
+	case len(open) == 0 && checked < 2:
+		return "no rule that applies here promises a gain"
+	case len(open) == 0:
+		return fmt.Sprintf("none of the %d rules that apply here promises a gain", checked)
+	case checked == 0:
+		return fmt.Sprintf("no rule could be checked (%s)", strings.Join(open, ", "))
+	}
+	return fmt.Sprintf("%s promise no gain. Not checked, for the reasons below: %s", plural(checked, "checked rule"), strings.Join(open, ", "))
 }
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }

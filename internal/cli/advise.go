@@ -22,6 +22,7 @@ import (
 	"github.com/opmeter/opmeter/internal/measure/ab/worker"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/target"
 )
@@ -381,6 +382,7 @@ func (x *adviseCommand) rules(ctx context.Context, f *advise.Facts) error {
 	var stopped error
 	if x.try {
 		changed, stopped = x.tryAll(ctx, f, r)
+		x.a.sayUntried(r)
 	}
 	wrote := x.files
 	var unwritten error // the advice itself is shown all the same
@@ -410,6 +412,23 @@ func (x *adviseCommand) rules(ctx context.Context, f *advise.Facts) error {
 	}
 	x.a.sayWrote(wrote, x.format == "table")
 	return unwritten
+}
+
+// sayUntried says what --try left out.
+func (a *app) sayUntried(r *advise.Result) {
+	var list []string
+	if !slices.ContainsFunc(r.Advice, func(a *advise.Advice) bool { return a.Tried != nil }) {
+		list = append(list, "no advice has a change to try")
+	}
+	if open := r.Unchecked(); len(open) > 0 {
+		list = append(list, "not checked: "+strings.Join(open, ", "))
+	}
+	if len(list) == 0 {
+		return
+	}
+	for _, l := range report.Wrap("opmeter: --try: "+strings.Join(list, "; "), a.width) {
+		fmt.Fprintln(a.err, l)
+	}
 }
 
 // tryAll measures what can be applied.
