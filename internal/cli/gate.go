@@ -19,6 +19,7 @@ import (
 	"github.com/opmeter/opmeter/internal/gate"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // gateFlags say what is judged, by which rules and against which base.
@@ -179,6 +180,7 @@ type gateRun struct {
 	root  string     // folder that the names of models begin at
 	store *gate.Store
 	rules *gate.Policy
+	saved *profile.Profile // the base of --base FILE, else nil
 	now   time.Time
 	env   func(string) string
 	// temp is a folder for models of the base, "" before it is needed; remove removes it.
@@ -292,8 +294,8 @@ func (g *gateRun) ignore(ctx context.Context, i *gate.Ignore) error {
 		return useError("--reason: say why the change is known")
 	}
 	for _, p := range []struct{ flag, pattern string }{{"--model", i.Model}, {"--on", i.Target}} {
-		if _, err := filepath.Match(p.pattern, ""); err != nil {
-			return useError("%s %q is not a pattern such as models/*.tflite", p.flag, p.pattern)
+		if err := gate.CheckPattern(p.pattern); err != nil {
+			return useError("%s %v", p.flag, err)
 		}
 	}
 	if err := g.concerns(ctx, i); err != nil {
@@ -328,7 +330,7 @@ func (g *gateRun) concerns(ctx context.Context, i *gate.Ignore) error {
 	}
 	var models []string
 	if err := g.repo.Tracking(ctx, func(path string) {
-		if isModelName(path) {
+		if isModelName(path) || isDescriptionName(path) && isModel(filepath.Join(g.root, filepath.FromSlash(path))) {
 			models = append(models, path)
 		}
 	}); err != nil {

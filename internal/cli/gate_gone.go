@@ -26,6 +26,7 @@ func (g *gateRun) gone(ctx context.Context, args []string, jobs []gateJob, b *ga
 	}
 	folders, dirs := g.folders(args)
 	blobs := map[string]string{} // by the name of a model that is gone; "" without git
+	descriptions := map[string]string{}
 	add := func(name, blob string) {
 		if _, err := os.Lstat(filepath.Join(g.root, filepath.FromSlash(name))); errors.Is(err, fs.ErrNotExist) && !g.wasRemoved(name) {
 			blobs[name] = cmp.Or(blob, blobs[name])
@@ -41,11 +42,19 @@ func (g *gateRun) gone(ctx context.Context, args []string, jobs []gateJob, b *ga
 				whole := slices.Contains(dirs, dir)
 				switch {
 				case len(args) > 0 && !whole && path.Dir(name) != dir:
-				case g.listed(name), whole && isModelName(name), len(args) > 0 && g.hasBaseline(name):
+				case g.listed(name), len(args) > 0 && g.hasBaseline(name), whole && isModelName(name):
 					add(name, blob)
+				case whole && isDescriptionName(name):
+					descriptions[name] = blob
 				}
 			}); err != nil {
 				return err
+			}
+		}
+		for name, blob := range descriptions { // other files have their endings, too
+			add(name, blob)
+			if _, ok := blobs[name]; ok && !g.describes(ctx, name, blob) {
+				delete(blobs, name)
 			}
 		}
 	}
@@ -71,6 +80,19 @@ func (g *gateRun) gone(ctx context.Context, args []string, jobs []gateJob, b *ga
 		}
 	}
 	return nil
+}
+
+// describes reports whether a file of git that has the ending of a description describes a model.
+func (g *gateRun) describes(ctx context.Context, name, blob string) bool {
+	dir, err := g.folder()
+	if err != nil {
+		return false
+	}
+	if dir, err = os.MkdirTemp(dir, "gone"); err != nil {
+		return false
+	}
+	file := filepath.Join(dir, path.Base(name))
+	return g.repo.Extract(ctx, blob, name, file) == nil && isModel(file)
 }
 
 // had reports whether a commit has a file.
@@ -128,7 +150,9 @@ func (g *gateRun) wasRemoved(name string) bool {
 func (g *gateRun) targets(name string) []string {
 	list := slices.Clone(g.f.t.on)
 	if len(list) == 0 {
-		list = slices.Clone(g.entryOf(name).Targets)
+		for _, e := range g.entriesOf(name) {
+			list = append(list, e.Targets...)
+		}
 	}
 	if g.f.emulate != "" {
 		list = append(list, gate.EmulatePrefix+g.f.emulate)
@@ -149,7 +173,7 @@ func (g *gateRun) removals(ctx context.Context, args []string) (list []gate.Reco
 				return nil, nil, withStatus(statusSource, err)
 			}
 			for _, t := range g.targets(name) {
-				places = append(places, [3]string{name, t, (&gateJob{m: g.f.m}).settings()})
+				places = append(places, [3]string{name, t, (&gateJob{m: g.with(g.entryFor(name, t))}).settings()})
 			}
 			err = fs.ErrNotExist
 		}

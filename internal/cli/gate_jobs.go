@@ -29,6 +29,7 @@ type gateJob struct {
 	path   string // of the file
 	name   string // from the root, with slashes
 	target string
+	at     string // place of the target in the policy, "" for the command line
 	m      modelFlags
 	rules  []gate.Rule
 }
@@ -85,14 +86,18 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 		targets = append(targets, gate.EmulatePrefix+g.f.emulate)
 	}
 	var out []gateJob
-	seen := map[[2]string]bool{}
-	add := func(path, target string, m modelFlags) error {
+	seen := map[[2]string]string{} // the place in the policy, "" for the command line
+	add := func(path, target, at string, m modelFlags) error {
 		name := g.name(path)
-		if seen[[2]string{name, target}] {
-			return useError("%s on %s is given twice", name, target)
+		if first, twice := seen[[2]string{name, target}]; twice {
+			err := useError("%s on %s is given twice", name, target)
+			if at != "" && first != at {
+				err = withStatus(statusInput, fmt.Errorf("%s: %s on %s is given twice, first by %s: remove one", at, name, target, first))
+			}
+			return err
 		}
-		seen[[2]string{name, target}] = true
-		out = append(out, gateJob{path: path, name: name, target: target, m: m, rules: g.rules.For(name, target)})
+		seen[[2]string{name, target}] = at
+		out = append(out, gateJob{path: path, name: name, target: target, at: at, m: m, rules: g.rules.For(name, target)})
 		if len(out) > mostJobs {
 			return useError("more than %d models and targets", mostJobs)
 		}
@@ -104,13 +109,17 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 			return nil, err
 		}
 		for _, f := range files {
-			list, m := targets, g.f.m
 			if len(g.f.t.on) == 0 {
-				e := g.entry(f)
-				list, m.shapes = slices.Concat(e.Targets, targets), slices.Concat(e.Shapes, m.shapes)
+				for _, e := range g.entriesOf(g.name(f)) {
+					for _, t := range e.Targets {
+						if err := add(f, t, e.At, g.with(e)); err != nil {
+							return nil, err
+						}
+					}
+				}
 			}
-			for _, t := range list {
-				if err := add(f, t, m); err != nil {
+			for _, t := range targets {
+				if err := add(f, t, "", g.with(g.entryFor(g.name(f), t))); err != nil {
 					return nil, err
 				}
 			}
@@ -122,11 +131,9 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 		if err != nil || len(files) == 0 {
 			return nil, withStatus(statusInput, fmt.Errorf("%s: model %s: no such file below %s; if it was removed, remove the entry", g.rules.File, e.Model, g.root))
 		}
-		m := g.f.m
-		m.shapes = slices.Concat(e.Shapes, g.f.m.shapes)
 		for _, f := range files {
 			for _, t := range slices.Concat(e.Targets, targets) {
-				if err := add(f, t, m); err != nil {
+				if err := add(f, t, e.At, g.with(e)); err != nil {
 					return nil, err
 				}
 			}
@@ -138,17 +145,31 @@ func (g *gateRun) matrix(args []string) ([]gateJob, error) {
 	return out, nil
 }
 
-// entry is what the policy says of a model; without an entry it is judged on this computer.
-func (g *gateRun) entry(file string) gate.Entry { return g.entryOf(g.name(file)) }
-
-// entryOf is [gateRun.entry] by the name of a model.
-func (g *gateRun) entryOf(name string) gate.Entry {
+// entriesOf are the entries of the policy for a model; without one it is judged on this computer.
+func (g *gateRun) entriesOf(name string) (out []gate.Entry) {
 	for _, e := range g.rules.Models {
 		if gate.Matches(path.Clean(e.Model), name) {
-			return e
+			out = append(out, e)
 		}
 	}
-	return gate.Entry{Targets: []string{gate.Host}}
+	if len(out) == 0 {
+		out = append(out, gate.Entry{Targets: []string{gate.Host}})
+	}
+	return out
+}
+
+// entryFor is the entry of a model that has a target, else its first one.
+func (g *gateRun) entryFor(name, target string) gate.Entry {
+	list := g.entriesOf(name)
+	i := slices.IndexFunc(list, func(e gate.Entry) bool { return slices.Contains(e.Targets, target) })
+	return list[max(i, 0)]
+}
+
+// with is the flags of the models with the shapes of an entry.
+func (g *gateRun) with(e gate.Entry) modelFlags {
+	m := g.f.m
+	m.shapes = slices.Concat(e.Shapes, m.shapes)
+	return m
 }
 
 // used refuses rules of the policy that are for nothing that the gate judges.
@@ -180,22 +201,32 @@ func (g *gateRun) check(jobs []gateJob) error {
 			continue
 		}
 		seen[target] = true
-		if name, ok := strings.CutPrefix(target, gate.EmulatePrefix); ok {
-			if _, err := (&boardFlags{board: name}).find(); err != nil {
-				return err
+		if err := g.exists(target); err != nil {
+			if at := jobs[i].at; at != "" && !slices.Contains(g.f.t.on, target) {
+				why := strings.TrimPrefix(err.Error(), "--on: ")
+				err = withStatus(statusInput, fmt.Errorf("%s: targets: %s", at, why))
 			}
-			continue
-		}
-		if _, ok := devicePort(target); ok {
-			return useError("%s: a gate measures on no device: use host, a target to estimate for, or %sBOARD", target, gate.EmulatePrefix)
-		}
-		set, faults, err := g.f.t.load()
-		if err != nil {
 			return err
 		}
-		if _, err := set.Find(target); err != nil {
-			return withFaults(told(err), faults)
-		}
+	}
+	return nil
+}
+
+// exists refuses a target that does not exist.
+func (g *gateRun) exists(target string) error {
+	if name, ok := strings.CutPrefix(target, gate.EmulatePrefix); ok {
+		_, err := (&boardFlags{board: name}).find()
+		return err
+	}
+	if _, ok := devicePort(target); ok {
+		return useError("%s: a gate measures on no device: use host, a target to estimate for, or %sBOARD", target, gate.EmulatePrefix)
+	}
+	set, faults, err := g.f.t.load()
+	if err != nil {
+		return err
+	}
+	if _, err := set.Find(target); err != nil {
+		return withFaults(told(err), faults)
 	}
 	return nil
 }
@@ -349,11 +380,8 @@ func (g *gateRun) baseOf(ctx context.Context, j *gateJob, fresh *taken, b *gate.
 	}
 	switch b.Kind {
 	case gate.Saved:
-		p, err := readProfile(b.Ref)
-		if err != nil {
-			return origin{note: err.Error()}
-		}
-		return origin{taken: &taken{side: gate.NewSide(p), sha256: p.Model.SHA256}, known: true, from: b.String()}
+		p := g.saved
+		return origin{taken: &taken{side: gate.NewSide(p), sha256: p.Model.SHA256}, known: true, from: b.String(), note: another(p, fresh.side.Profile)}
 	case gate.Accepted:
 		return g.accepted(ctx, j, fresh, "")
 	case gate.Missing:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ func (g *gateRun) run(ctx context.Context, args []string) error {
 		return withStatus(statusSource, err)
 	}
 	faults = append(faults, g.measureAll(ctx, all, res))
+	for i := range all {
+		all[i].compared(&res.Jobs[all[i].at])
+	}
 	res.Acknowledge(g.store, g.now)
 	res.Decide()
 	if g.f.record {
@@ -73,9 +77,11 @@ func (g *gateRun) base(ctx context.Context, jobs []gateJob) (gate.Base, *gate.St
 		if len(jobs) > 1 {
 			return gate.Base{}, nil, useError("--base %s is of one model and target, and there are %d", g.f.base, len(jobs))
 		}
-		if _, err := readProfile(g.f.base); err != nil {
+		p, err := readProfile(g.f.base)
+		if err != nil {
 			return gate.Base{}, nil, err
 		}
+		g.saved = p
 		return gate.Base{Kind: gate.Saved, Ref: g.f.base}, none, nil
 	}
 	b, err := gate.FindBase(ctx, g.repo, g.why, g.store, g.f.base, g.env)
@@ -90,6 +96,34 @@ func (g *gateRun) base(ctx context.Context, jobs []gateJob) (gate.Base, *gate.St
 		return b, nil, withStatus(statusSource, err)
 	}
 	return b, g.store.Since(old), nil
+}
+
+// suits refuses a saved profile as the base of another target: its figures do not compare.
+func (g *gateRun) suits(j *gateJob, fresh *taken) error {
+	if g.saved == nil {
+		return nil
+	}
+	if have, want := g.saved.Target, fresh.side.Profile.Target; have.ID != want.ID || have.Kind != want.Kind {
+		return useError("--base %s is a profile of %s, and %s is judged on %s: figures do not compare; name that target with --on, or another profile", g.f.base, cmp.Or(have.ID, string(have.Kind)), j.name, j.target)
+	}
+	return nil
+}
+
+// another says how the model of a saved profile differs from the one that is judged, "" for not.
+func another(saved, fresh *profile.Profile) string {
+	shapes := func(p *profile.Profile) (out []string) {
+		for i := range p.Model.Inputs {
+			out = append(out, fmt.Sprint(p.Model.Inputs[i].Shape))
+		}
+		return out
+	}
+	switch {
+	case saved.Model.Name != fresh.Model.Name:
+		return fmt.Sprintf("the base is a profile of another model, %s; this one is %s", saved.Model.Name, fresh.Model.Name)
+	case !slices.Equal(shapes(saved), shapes(fresh)):
+		return "the inputs of the base have other shapes"
+	}
+	return ""
 }
 
 // storeAt reads the index of a commit.
@@ -127,6 +161,10 @@ func (g *gateRun) judge(ctx context.Context, j *gateJob, b *gate.Base, since *ga
 		out.Error = oneLine(err.Error())
 		return p, err
 	}
+	if err := g.suits(j, fresh); err != nil {
+		out.Error = oneLine(err.Error())
+		return p, err
+	}
 	out.Machine, out.SHA256 = fresh.machine, fresh.sha256
 	out.Notes = append(out.Notes, fresh.notes...)
 	if fresh.outputs != nil {
@@ -155,6 +193,15 @@ func (g *gateRun) judge(ctx context.Context, j *gateJob, b *gate.Base, since *ga
 		out.Layers = gate.Changes(side.Profile, fresh.side.Profile, layerFigure(j, out.Figures))
 	}
 	return prepared{j, fresh, o, at}, nil
+}
+
+// compared makes a job undecided of which no figure was compared: its only rule is about a time
+// that is not measured.
+func (p *prepared) compared(job *gate.Job) {
+	isNew := p.base.known && p.base.taken == nil
+	if len(job.Figures) == 0 && p.base.taken != p.fresh && !isNew {
+		job.Figures = append(job.Figures, p.measured().Without(gate.Undecided, "nothing is compared: the time is not measured; add --measure, or a figure such as macs to the policy"))
+	}
 }
 
 // outputs compares the outputs of two versions: the figure of the new one, whose base is zero.

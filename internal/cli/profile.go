@@ -337,13 +337,20 @@ func isModelName(p string) bool {
 	return slices.ContainsFunc(modelEndings, func(e string) bool { return strings.HasSuffix(low, e) })
 }
 
+// isDescriptionName reports whether a file has the ending of a description of a network. Files of
+// other kinds have it, too.
+func isDescriptionName(p string) bool {
+	e := filepath.Ext(strings.ToLower(p))
+	return e == ".yaml" || e == ".yml"
+}
+
 // isModel reports whether a file of a folder is a model, or describes one: files of other
 // kinds have endings of descriptions, too.
 func isModel(p string) bool {
 	if isModelName(p) {
 		return true
 	}
-	if e := filepath.Ext(strings.ToLower(p)); e != ".yaml" && e != ".yml" {
+	if !isDescriptionName(p) {
 		return false
 	}
 	f, err := os.Open(p)

@@ -78,7 +78,7 @@ func TestText(t *testing.T) {
 	t.Parallel()
 	got := written(t, example(), "table")
 	for _, want := range []string{
-		"Worse: Multiply-accumulates of m/<x>|`y`\\x1b[1m.onnx on host +1.\n",
+		"Worse: Multiply-accumulates of m/<x>|`y`\\x1b[1m.onnx on host +1. Not judged: b on stm32l4r5: b: not a model.\n",
 		"base    merge base with main, commit aaaaaaaaaa\n",
 		"policy  gate.yaml, sha256 bbbbbbbbbbbb\n",
 		"tests   2 measured comparisons, one 95 % level for all\n",

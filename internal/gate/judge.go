@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/opmeter/opmeter/profile"
@@ -50,15 +51,66 @@ func judge(rule *Rule, base, fresh *Side, known bool) (row Row, ok bool) {
 	case !known:
 		row.Verdict, row.Why = Undecided, noBase
 	case row.New == nil && (row.Base != nil || rule.Target != ""):
-		row.Verdict, row.Why = Undecided, "the figure is not known for this version"
+		row.Verdict, row.Why = Undecided, fresh.unknown(rule.Figure)
 	case row.Base == nil && base != nil && rule.Figure == OutputError:
 		row.Verdict, row.Why = Undecided, "the outputs of the base are not known"
 	case row.Base == nil:
 		row.Verdict = New
 	default:
 		row.Allowed, row.Verdict = rule.exact(*row.Base, *row.New)
+		if why := borrowed(base, fresh); why != "" && row.Kind == profile.Estimated {
+			row.Verdict, row.Why = Undecided, why
+		}
 	}
 	return row, true
+}
+
+// reasons are the findings of an estimate that say why a figure is unknown. The first one that a
+// profile has is taken.
+var reasons = map[string][]string{
+	"ram_bytes":   {"target.memory", "target.refused", "target.incomplete"},
+	"flash_bytes": {"target.flash", "target.refused", "target.incomplete"},
+	Latency:       {"target.refused", "target.incomplete"},
+}
+
+// unknown says that a figure is unknown, and why where the profile says so.
+func (s *Side) unknown(key string) string {
+	const what = "the figure is not known for this version"
+	for _, id := range reasons[key] {
+		if f := s.finding(id); f != nil {
+			return what + ": " + f.Text
+		}
+	}
+	return what
+}
+
+// finding is the first finding of a rule, nil without one.
+func (s *Side) finding(id string) *profile.Finding {
+	if s.Profile == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Profile.Findings, func(f profile.Finding) bool { return f.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.Profile.Findings[i]
+}
+
+// standIn is the finding of an estimate whose figures are those of another element type.
+const standIn = "target.types"
+
+// borrowed says that an estimate of one side only is that of another element type, "" if it is not:
+// the difference of the two is not known then.
+func borrowed(base, fresh *Side) string {
+	a, b := base.finding(standIn), fresh.finding(standIn)
+	if (a == nil) == (b == nil) {
+		return ""
+	}
+	name, f := "base", a
+	if f == nil {
+		name, f = "new version", b
+	}
+	return "a stand-in for the " + name + ": " + f.Text
 }
 
 func (s *Side) value(key string) *float64 {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/opmeter/opmeter/profile"
 )
 
 func TestExact(t *testing.T) {
@@ -150,5 +152,59 @@ func TestCoarse(t *testing.T) {
 		if rule.Figure == Latency && (rule.Allowance(50e-6) > 0.051*50e-6 || rule.Coarse(10e-6) != "") {
 			t.Errorf("the built-in floor of %g s decides for models of 10 and 50 µs", rule.Floor)
 		}
+	}
+}
+
+// An unknown figure and a stand-in are explained by what the estimate found.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	side := func(id, text string) *Side {
+		return NewSide(&profile.Profile{Findings: []profile.Finding{{ID: id, Severity: profile.Warning, Text: text}}})
+	}
+	rules := []Rule{{Figure: "ram_bytes", Target: "stm32l4r5", Better: Lower, Required: true}}
+	rows := Judge(rules, side("x", ""), side("target.memory", "RAM is not known for a file of ONNX."), true)
+	if len(rows) != 1 || rows[0].Why != "the figure is not known for this version: RAM is not known for a file of ONNX." {
+		t.Errorf("%+v", rows)
+	}
+	timed := func(id, text string) *Side {
+		p := side(id, text).Profile
+		p.Totals.Latency = &profile.Metric{Kind: profile.Estimated, Median: new(0.09)}
+		p.Totals.MACs = new(int64(7))
+		return NewSide(p)
+	}
+	int8, int16 := timed("x", ""), timed("target.types", "8 layers compute in int16: int8 figures are used.")
+	for _, c := range []struct {
+		base, fresh *Side
+		want        Verdict
+		why         string
+	}{
+		{int8, int16, Undecided, "a stand-in for the new version: 8 layers compute in int16: int8 figures are used."},
+		{int16, int8, Undecided, "a stand-in for the base: 8 layers compute in int16: int8 figures are used."},
+		{int16, int16, Equal, ""},
+		{int8, int8, Equal, ""},
+	} {
+		rows := Judge([]Rule{{Figure: Latency, Better: Lower}, {Figure: "macs", Better: Lower}}, c.base, c.fresh, true)
+		if len(rows) != 2 || rows[0].Verdict != c.want || rows[0].Why != c.why || rows[1].Verdict != Equal {
+			t.Errorf("%+v, want %s: %s", rows, c.want, c.why)
+		}
+	}
+}
+
+// The first line names what cannot be read before what has no base: each model once.
+func TestAnswerOrder(t *testing.T) {
+	t.Parallel()
+	row := Row{Figure: "macs", Name: "MACs", Required: true, Verdict: Undecided, Why: noBase}
+	r := &Result{Jobs: []Job{
+		{Model: "lfs.onnx", Target: Host, Figures: []Row{row, row, row, row}},
+		{Model: "n2.onnx", Target: Host, Error: "cannot be read"},
+	}}
+	r.Decide()
+	if got := r.Answer(); got != "Undecided: n2.onnx on host: cannot be read; lfs.onnx on host has no base." {
+		t.Error(got)
+	}
+	r.Jobs = append(r.Jobs, Job{Model: "gone.onnx", Target: Host, Removed: true})
+	r.Decide()
+	if got := r.Answer(); got != "Worse: gone.onnx on host is gone. Not judged: n2.onnx on host: cannot be read." {
+		t.Error(got)
 	}
 }

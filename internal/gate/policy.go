@@ -72,6 +72,8 @@ type Entry struct {
 	Targets []string
 	// Shapes are NAME=DIMS as of --shape.
 	Shapes []string
+	// At is the place of the entry in the policy, such as "gate.yaml:3: models[0]".
+	At string
 }
 
 // Policy is the rules of a gate.
@@ -245,16 +247,29 @@ func (d *decoder) text(n *yaml.Node, key, want string) (string, bool) {
 func (d *decoder) pattern(to *string) func(n *yaml.Node, key string) {
 	return func(n *yaml.Node, key string) {
 		s, ok := d.text(n, key, "a name or pattern such as models/*.tflite")
-		if _, err := path.Match(s, ""); ok && err != nil {
-			d.fail(n, key, "is %q, which is not a pattern; expected one such as models/*.tflite", s)
+		if err := CheckPattern(s); ok && err != nil {
+			d.fail(n, key, "is %v", err)
 		}
 		*to = s
 	}
 }
 
+// CheckPattern refuses what is not a pattern of [Matches]. "**" would match like "*" in
+// [path.Match], and not in all folders below.
+func CheckPattern(s string) error {
+	switch _, err := path.Match(s, ""); {
+	case err != nil:
+		return fmt.Errorf("%q, which is not a pattern; expected one such as models/*.tflite", s)
+	case strings.Contains(s, "**"):
+		return fmt.Errorf("%q: ** is not supported, and * ends at a slash; expected one pattern for each depth, such as models/*/*.onnx", s)
+	}
+	return nil
+}
+
 func (d *decoder) entry(n *yaml.Node, key string) (e Entry) {
+	e.At = fmt.Sprintf("%s:%d: %s", d.file, n.Line, key)
 	d.object(n, key, []field{
-		{"model", func(n *yaml.Node, key string) { e.Model, _ = d.text(n, key, "a model file") }},
+		{"model", d.pattern(&e.Model)},
 		{"targets", func(n *yaml.Node, key string) {
 			d.list(n, key, func(n *yaml.Node, key string) {
 				s, ok := d.text(n, key, "a target such as host, stm32l4r5 or emulate:mps2-an505")
@@ -364,7 +379,7 @@ func (d *decoder) amount(n *yaml.Node, key, figure string) float64 {
 	case "B":
 		want += ", also with a unit such as 4KiB"
 	case "s":
-		want = "a time such as 50us, or seconds"
+		want = "a time with its unit, such as 50us"
 	}
 	s, ok := d.text(n, key, want)
 	if !ok {
@@ -372,7 +387,9 @@ func (d *decoder) amount(n *yaml.Node, key, figure string) float64 {
 	}
 	var v float64
 	var err error
-	if t, e := time.ParseDuration(s); q.Unit == "s" && e == nil {
+	if q.Unit == "s" { // a number without a unit, except 0, was meant to be another one than seconds
+		var t time.Duration
+		t, err = time.ParseDuration(s)
 		v = t.Seconds()
 	} else {
 		number, factor := s, 1.0

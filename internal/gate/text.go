@@ -127,9 +127,15 @@ func (j *Job) split() (rows, equal []Row) {
 
 // Answer is the first line: the verdict and what it is about.
 func (r *Result) Answer() string {
-	var worse, open []string
+	// A model that cannot be read stands before one without a base, and both before figures: a model
+	// has one line there, and many figures.
+	var worse, unread, baseless, open []string
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
+		if j.lacksBase() {
+			baseless = append(baseless, fmt.Sprintf("%s on %s has no base", text.Clean(j.Model), j.Target))
+			continue
+		}
 		for k := range j.Figures {
 			f := &j.Figures[k]
 			what := fmt.Sprintf("%s of %s on %s", f.Name, text.Clean(j.Model), j.Target)
@@ -143,21 +149,30 @@ func (r *Result) Answer() string {
 			worse = append(worse, fmt.Sprintf("%s on %s is gone", text.Clean(j.Model), j.Target))
 		}
 		if j.Error != "" {
-			open = append(open, fmt.Sprintf("%s on %s: %s", text.Clean(j.Model), j.Target, text.Clean(j.Error)))
+			unread = append(unread, fmt.Sprintf("%s on %s: %s", text.Clean(j.Model), j.Target, text.Clean(j.Error)))
 		}
 	}
 	switch r.Verdict {
 	case Worse:
-		return fmt.Sprintf("Worse: %s.", named(worse))
+		s := fmt.Sprintf("Worse: %s.", named(worse))
+		if len(unread) > 0 {
+			s += fmt.Sprintf(" Not judged: %s.", named(unread))
+		}
+		return s
 	case Undecided:
 		if list := r.withoutBase(); len(list) == 1 {
 			return fmt.Sprintf("Undecided: %s has no base.", list[0])
 		} else if len(list) > 1 {
 			return fmt.Sprintf("Undecided: no base for %s.", named(list))
 		}
-		return fmt.Sprintf("Undecided: %s.", named(open))
+		return fmt.Sprintf("Undecided: %s.", named(slices.Concat(unread, baseless, open)))
 	}
 	return fmt.Sprintf("Not worse: %s of models on targets.", words.Plural(int64(len(r.Jobs)), "comparison"))
+}
+
+// lacksBase reports whether a job is undecided because it has no base.
+func (j *Job) lacksBase() bool {
+	return j.Verdict == Undecided && !j.Removed && j.Error == "" && j.baseless()
 }
 
 // withoutBase names the undecided jobs, if all of them lack a base.
@@ -167,7 +182,7 @@ func (r *Result) withoutBase() (out []string) {
 		if j.Verdict != Undecided {
 			continue
 		}
-		if !j.baseless() || j.Error != "" {
+		if !j.lacksBase() {
 			return nil
 		}
 		out = append(out, text.Clean(j.Model)+" on "+j.Target)
