@@ -19,8 +19,8 @@ type Named struct {
 }
 
 // Profiles returns what a study holds: the unchanged model by each performance profile, and the
-// compressed model of each plan, as measured or else as predicted. The layers of a plan are those
-// of its predicted times.
+// compressed model of each plan, as measured or else as predicted. Only predicted plans have times
+// of layers: a study measures the whole model.
 func Profiles(s *study.Study) []Named {
 	var out []Named
 	for _, x := range s.Speeds {
@@ -87,7 +87,7 @@ func planned(s *study.Study, x *study.Plan) *profile.Profile {
 		if l := layerOf(p, c.Layer); l != nil {
 			// The layer is another one now: what it was counts for nothing.
 			l.Params, l.MACs = nil, nil
-			if c.TimeS != nil {
+			if c.TimeS != nil && x.Measured == nil {
 				l.Latency = profile.Value(profile.Estimated, *c.TimeS, "prediction of the study")
 			}
 			if c.Change.IsZero() {

@@ -1,6 +1,7 @@
 package studies_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestProfiles(t *testing.T) {
 				Measured: &study.Outcome{LatencyS: ms(6), Loss: profile.Value(profile.Measured, 0.05, ""), Params: new(int64(80))},
 				Choices:  []study.Choice{{Layer: 0, Change: study.Change{Structure: study.Filter}, TimeS: new(2e-3)}, {Layer: 1, TimeS: new(3e-3)}},
 			},
-			{Name: "guess", Speed: "perf", Loss: "loss", Predicted: study.Outcome{LatencyS: ms(4)}},
+			{Name: "guess", Speed: "perf", Loss: "loss", Predicted: study.Outcome{LatencyS: ms(4)}, Choices: []study.Choice{{Layer: 0, TimeS: new(2e-3)}}},
 			{Name: "empty", Speed: "perf", Loss: "loss"},
 		},
 	}
@@ -54,8 +55,15 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: %v s, want %v", x.Runs[k].Name, got, want)
 		}
 	}
-	if g := x.Groups[0]; g.Name != "a" || *g.Figures[0].Value != 0.006 || *g.Figures[1].Value != 0.002 || g.Figures[2].Value != nil {
+	if g := x.Groups[0]; g.Name != "a" || *g.Figures[0].Value != 0.006 || g.Figures[1].Value != nil || *g.Figures[2].Value != 0.002 {
 		t.Errorf("%+v", g)
+	}
+	// The total of a plan was measured, its layers were not: there is no time outside of them.
+	if r := x.Runs[1]; r.Rest != nil || r.Operators != nil || r.Ratio.Value == nil {
+		t.Errorf("%+v", r)
+	}
+	if !slices.ContainsFunc(x.Notes, func(n compare.Note) bool { return n.Code == compare.NoLayers && slices.Equal(n.Runs, []int{1}) }) {
+		t.Errorf("%+v", x.Notes)
 	}
 	rows := map[string]compare.Row{}
 	for _, r := range x.Whole {
