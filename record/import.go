@@ -250,7 +250,11 @@ func (o *Options) find(ctx context.Context, path string) (r *records, errs []err
 		return nil, nil, err
 	}
 	if len(r.order) == 0 && len(errs) == 0 {
-		return nil, nil, &Error{File: path, Err: fmt.Errorf("none of %d files is a record that opmeter reads", len(files))}
+		why := fmt.Errorf("none of %d files is a record that opmeter reads", len(files))
+		if n := len(slices.DeleteFunc(slices.Clone(files), func(f *record.File) bool { return !saved(f) })); n > 0 {
+			why = fmt.Errorf("is a folder in which %d of %d files are saved profiles: name the files, or read all with opmeter history", n, len(files))
+		}
+		return nil, nil, &Error{File: path, Err: why}
 	}
 	return r, errs, nil
 }
@@ -337,12 +341,17 @@ func foreign(f *record.File) error {
 	switch {
 	case len(f.Head) == 0:
 		why = errors.New("is empty: many tools write their record when they end, and nothing where they crash")
-	case strings.HasPrefix(head, "\x89OPM"), bytes.Contains(f.Head[:min(len(f.Head), 400)], []byte(`"`+profile.SchemaV1+`"`)):
+	case saved(f):
 		why = errors.New("is a saved profile: opmeter report shows it")
 	case len(head) >= 8 && head[4:8] == "TFL3":
 		why = errors.New("is a model: opmeter profile measures it")
 	}
 	return &Error{File: f.Path, Err: why}
+}
+
+// saved reports whether a file is a saved profile.
+func saved(f *record.File) bool {
+	return bytes.HasPrefix(f.Head, []byte("\x89OPM")) || bytes.Contains(f.Head[:min(len(f.Head), 400)], []byte(`"`+profile.SchemaV1+`"`))
 }
 
 // collect makes the profile of a run. base returns the profile of the model.

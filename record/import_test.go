@@ -146,6 +146,10 @@ func TestImportErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	folder := put(t, map[string][]byte{"a.json": own, "b.opmeter": []byte("\x89OPM\r\n"), "note.txt": []byte("x")})
+	if _, err := record.Import(t.Context(), folder, record.Options{}); err == nil || !strings.Contains(err.Error(), "2 of 3 files are saved profiles: name the files") {
+		t.Errorf("a folder of saved profiles: %v", err)
+	}
 	if _, err := record.Import(t.Context(), filepath.Join(dir, "absent"), record.Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: %v", err)
 	}
