@@ -22,7 +22,7 @@ type kind struct {
 var kinds = []kind{
 	{is: begins("version https://git-lfs."), what: "a Git LFS pointer and not the file itself", advice: "run git lfs pull"},
 	{is: beginsFolded("<!doctype html", "<html"), what: "an HTML page", advice: "download the file itself (the raw link) and not its page"},
-	{is: begins("\x89OPM\r\n"), what: "a saved profile", advice: "show it with opmeter report"},
+	{is: begins("\x89OPM\r\n"), what: "a saved profile", advice: "show it with opmeter report, compare several with opmeter compare"},
 	{is: begins("\x89HDF\r\n\x1a\n"), what: "an HDF5 file, as Keras writes", advice: "convert it with tf.lite.TFLiteConverter.from_keras_model"},
 	{is: member("/data.pkl", "/byteorder", "/constants.pkl"), what: "a PyTorch checkpoint", advice: "export it with torch.onnx.export"},
 	{is: pickle, what: "a PyTorch checkpoint or another Python pickle", advice: "export the model with torch.onnx.export"},

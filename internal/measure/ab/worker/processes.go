@@ -40,7 +40,14 @@ type Error struct {
 	ended bool
 }
 
-func (e *Error) Error() string { return e.Name + ": " + e.Text }
+func (e *Error) Error() string {
+	// An error about a file begins with it: a name that is the file says no more.
+	before, after, ok := strings.Cut(e.Text, e.Name)
+	if ok && strings.ContainsAny(after[:min(len(after), 1)], ": ") && (before == "" || strings.ContainsAny(before[len(before)-1:], `/\`)) && !strings.Contains(before, ": ") {
+		return e.Text
+	}
+	return e.Name + ": " + e.Text
+}
 
 // Is reports whether a process ended that should not have.
 func (e *Error) Is(target error) bool { return target == errEnded && e.ended }

@@ -319,3 +319,21 @@ func TestSummary(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorNames writes the name of an alternative unless the text begins with the same file.
+func TestErrorNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, want string }{
+		{"a.onnx", "p/a.onnx: is a saved profile", "p/a.onnx: is a saved profile"},
+		{"a.onnx", "a.onnx at byte 3: is cut", "a.onnx at byte 3: is cut"},
+		{"q/a.onnx", "p/q/a.onnx: is empty", "p/q/a.onnx: is empty"},
+		{"a.onnx", "p/aa.onnx: is empty", "a.onnx: p/aa.onnx: is empty"},
+		{"a.onnx", "cannot start: p/a.onnx: is empty", "a.onnx: cannot start: p/a.onnx: is empty"},
+		{"a.onnx --threads 2", "a.onnx: is empty", "a.onnx --threads 2: a.onnx: is empty"},
+		{"old", "a.onnx: is empty", "old: a.onnx: is empty"},
+	} {
+		if got := (&Error{Name: c.name, Text: c.text}).Error(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
