@@ -312,8 +312,8 @@ func (f *abFlags) commands(c *cobra.Command, args []string) (alternatives, error
 // call names the alternatives as the user does: models by their files, with folders where these
 // tell them apart. It numbers those of one name.
 func (l *alternatives) call(names []string) error {
-	if len(names) > 0 && len(names) != len(l.list) {
-		return useError("--name: give one for each of the %d alternatives, or none", len(l.list))
+	if err := checkNames(names, len(l.list), "alternatives"); err != nil {
+		return err
 	}
 	for i, name := range named(l.files, filepath.Base) {
 		if name != "" {

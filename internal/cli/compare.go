@@ -122,13 +122,16 @@ func (a *app) compare(c *cobra.Command, args []string, f *compareFlags) error {
 	if err != nil {
 		return err
 	}
-	if len(f.names) > 0 && len(f.names) != len(runs) {
-		return useError("--name: give one for each of the %d profiles, or none", len(runs))
+	if err := checkNames(f.names, len(runs), "profiles"); err != nil {
+		return err
 	}
 	for i, n := range f.names {
 		runs[i].Name = n
 	}
 	t, err := compare.With(runs, f.Options)
+	if e, ok := errors.AsType[*compare.OptionError](err); ok {
+		return useError("--%s: %s", strings.ToLower(e.Option), e.Text)
+	}
 	if err != nil {
 		return withStatus(statusInput, err)
 	}
@@ -140,6 +143,17 @@ func (a *app) compare(c *cobra.Command, args []string, f *compareFlags) error {
 		return err
 	}
 	return judged(t)
+}
+
+// checkNames checks the values of --name: one for each of n runs or none, and none empty.
+func checkNames(names []string, n int, what string) error {
+	switch {
+	case len(names) > 0 && len(names) != n:
+		return useError("--name: give one for each of the %d %s, or none", n, what)
+	case slices.Contains(names, ""):
+		return useError("--name: a name is empty: give a text for each of the %d %s", n, what)
+	}
+	return nil
 }
 
 // judged is the error of --fail-on worse.

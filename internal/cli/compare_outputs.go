@@ -77,8 +77,9 @@ func (f *outputsFlags) run(ctx context.Context, args, names, files []string, for
 		return useError("--format %q: use one of %s with --outputs", format, strings.Join(report.DivergenceFormats, ", "))
 	case v.Sort != "" && !slices.Contains(report.DivergenceSorts, v.Sort):
 		return useError("--sort %q: use one of %s with --outputs", v.Sort, strings.Join(report.DivergenceSorts, ", "))
-	case len(names) > 0 && len(names) != 2:
-		return useError("--name: give one for each of the two sides, or none")
+	}
+	if err := checkNames(names, 2, "sides"); err != nil {
+		return err
 	}
 	copy(o.Names[:], names)
 	for _, file := range files {

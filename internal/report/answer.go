@@ -167,6 +167,9 @@ func undecided(t *compare.Table, r *compare.Run) string {
 	}
 	switch x := widest; {
 	case x.Total.Interval == compare.Band90:
+		if f := &x.Total; lopsided(f) {
+			return fmt.Sprintf("the 90 %% band of %s is %s", x.Name, Range(*f.Low, *f.High, func(v float64) string { return versusFigure(t, &v) }))
+		}
 		return fmt.Sprintf("the estimate of %s holds within ± %s", x.Name, Percent(worst))
 	case x.Repeats > 1:
 		return fmt.Sprintf("the %d profiles of %s leave ± %s", x.Repeats, x.Name, Percent(worst))
@@ -212,6 +215,9 @@ func answerFigure(t *compare.Table, a, b string, r *compare.Run, figures string)
 		}
 	}
 	s := fmt.Sprintf("%s: %s %sx that of %s (%s", a, what, ratio, b, figures)
+	if r.Ratio.Verdict == compare.Open {
+		s = fmt.Sprintf("%s and %s: %s undecided (ratio %s, %s", a, b, what, ratio, figures)
+	}
 	if r.Ratio.Interval != compare.Exact && r.Ratio.Low != nil {
 		s += fmt.Sprintf("; %s %s to %s", words.VersusInterval(r.Ratio.Interval), words.Ratio(*r.Ratio.Low), words.Ratio(*r.Ratio.High))
 	}

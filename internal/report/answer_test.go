@@ -1,8 +1,10 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
@@ -25,6 +27,9 @@ func TestAnswers(t *testing.T) {
 		{"faster", compare.Ratio{Value: f(0.8), Low: f(0.75), High: f(0.85), Verdict: compare.Faster}, nil, "b is 1.25x as fast as a (162 vs 199 µs; 95 % CI 1.18 to 1.33)"},
 		{"slower", compare.Ratio{Value: f(1.25), Low: f(1.2), High: f(1.3), Verdict: compare.Slower}, nil, "b takes 1.25x as long as a (162 vs 199 µs; 95 % CI 1.20 to 1.30)"},
 		{"an estimate", compare.Ratio{Value: f(2), Low: f(1), High: f(4), Interval: compare.Band90, Verdict: compare.Open}, func(_, r *compare.Run) { r.Total.Interval = compare.Band90 }, "b is not measurably faster or slower than a: the estimate of b holds within ± 10.0 % (162 vs 199 µs; ratio 2.00, 90 % band 1.00 to 4.00)"},
+		{"a lopsided estimate", compare.Ratio{Value: f(2), Low: f(1), High: f(4), Interval: compare.Band90, Verdict: compare.Open}, func(_, r *compare.Run) {
+			r.Total.Interval, r.Total.Low, r.Total.High = compare.Band90, f(88e-6), f(374e-6)
+		}, "b is not measurably faster or slower than a: the 90 % band of b is 88.0 to 374 µs (162 vs 199 µs; ratio 2.00, 90 % band 1.00 to 4.00)"},
 		{"equal", compare.Ratio{Value: f(1), Low: f(0.96), High: f(1.04), Verdict: compare.Alike}, nil, "b is as fast as a within 5 % (162 vs 199 µs; ratio 1.00, 95 % CI 0.960 to 1.04)"},
 		{"undecided", compare.Ratio{Value: f(0.9), Low: f(0.7), High: f(1.2), Verdict: compare.Open}, func(_, r *compare.Run) { r.Tolerance = f(0.17) }, "b is not measurably faster or slower than a: another process of b may differ by 17.0 % (162 vs 199 µs; ratio 0.900, 95 % CI 0.700 to 1.20)"},
 		{"disturbed", compare.Ratio{Value: f(0.9), Low: f(0.7), High: f(1.2), Verdict: compare.Open}, func(x, _ *compare.Run) { x.Trust, x.Tolerance = profile.Unreliable, f(0.3) }, "b is not measurably faster or slower than a: a was disturbed and may be off by 30.0 % (162 vs 199 µs; ratio 0.900, 95 % CI 0.700 to 1.20)"},
@@ -75,5 +80,80 @@ func TestAnswersDecide(t *testing.T) {
 		if got := answers(x); len(got) != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}
+	}
+}
+
+// TestAnswerUndecidedRate says that a ratio of rates is open, in the unit of the quantity.
+func TestAnswerUndecidedRate(t *testing.T) {
+	t.Parallel()
+	figure := func(v float64) compare.Figure { return compare.Figure{Value: &v} }
+	p := &profile.Profile{}
+	x := &compare.Table{
+		Quantity: "ops_per_s", Unit: "/s", Topic: compare.Time, Profiles: []*profile.Profile{p, p},
+		Runs: []compare.Run{{Name: "a", Total: figure(101e9)}, {Name: "b", Total: figure(135e9), Ratio: compare.Ratio{Value: new(1.33), Low: new(0.9), High: new(1.9), Verdict: compare.Open}}},
+	}
+	if got, want := answers(x)[0], "b and a: operations per second undecided (ratio 1.33, 135 vs 101 Gop/s; 95 % CI 0.900 to 1.90)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := versusTitle(x); got != "operations per second" {
+		t.Error(got)
+	}
+	x.Runs[1].Ratio.Verdict = compare.More
+	if got, want := answers(x)[0], "b: operations per second 1.33x that of a (135 vs 101 Gop/s; 95 % CI 0.900 to 1.90)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPlusMinus writes both ends of an interval whose middle is not the figure.
+func TestPlusMinus(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		f    compare.Figure
+		want string
+	}{
+		{compare.Figure{Value: new(10.0), Low: new(9.0), High: new(11.0)}, "± 10.0 %"},
+		{compare.Figure{Value: new(11.8), Low: new(6.38), High: new(27.2), Interval: compare.Band90}, "6.38 to 27.2 s (90 % band)"},
+		{compare.Figure{Value: new(10.0), Low: new(10.0), High: new(10.0)}, "± 0.0 %"},
+	} {
+		if got := plusMinus(c.f, "95 % CI", Duration); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestWholeShares writes figures without a unit below 1 without a prefix.
+func TestWholeShares(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{0.0909: "0.0909", 0.95: "0.95", 0.3: "0.3", 0: "0", 12: "12", 2.5e6: "2.50 M"} {
+		row := &compare.Row{Figures: []compare.Figure{{Value: &v}}}
+		if got := versusWholeCells(row)[0]; got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
+
+// TestLegendOfCounts speaks of chance only where something was measured or estimated.
+func TestLegendOfCounts(t *testing.T) {
+	t.Parallel()
+	x := &compare.Table{Runs: []compare.Run{{Source: compare.Counted}, {Source: compare.Counted}}}
+	if s := words.VersusLegend(x); strings.Contains(s, "chance") {
+		t.Error(s)
+	}
+	x.Runs[1].Source = compare.Estimated
+	if s := words.VersusLegend(x); !strings.Contains(s, "chance") {
+		t.Error(s)
+	}
+}
+
+// TestTooLargeNote says of a target in the words of its finding that it does not run the model.
+func TestTooLargeNote(t *testing.T) {
+	t.Parallel()
+	p := &profile.Profile{Findings: []profile.Finding{
+		{ID: "target.flash", Severity: profile.Info, Text: "The model fits."},
+		{ID: "target.ram", Severity: profile.Problem, Text: "The activation peak of 384 KiB does not fit."},
+	}}
+	x := &compare.Table{Runs: []compare.Run{{Name: "a"}, {Name: "b"}}, Profiles: []*profile.Profile{{}, p}}
+	if got, want := words.VersusNote(x, &compare.Note{Code: compare.TooLarge, Runs: []int{1}}), "b: The activation peak of 384 KiB does not fit."; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/internal/report/xlsx"
+	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
@@ -166,10 +167,37 @@ func versusFigure(t *compare.Table, v *float64) string {
 
 // versusPrecise writes a figure in the unit of the table with n significant digits.
 func versusPrecise(t *compare.Table) func(v float64, n int) string {
-	if t.Unit == "s" {
+	switch t.Unit {
+	case "s":
 		return durations.text
+	case "B":
+		return sizes.text
+	case "/s": // of what, the unit does not say
+		if q := versusQuantity(t); q.Head != "" {
+			return quantities(q.Head).text
+		}
 	}
 	return quantities(t.Unit).text
+}
+
+// versusQuantity is the quantity that is compared, the zero value for one that no profile knows.
+func versusQuantity(t *compare.Table) profile.Quantity {
+	for _, p := range t.Profiles {
+		for _, q := range p.AllQuantities() {
+			if q.Key == t.Quantity {
+				return q
+			}
+		}
+	}
+	return profile.Quantity{}
+}
+
+// versusTitle is what is compared, as a heading. A rate is not that of an inference.
+func versusTitle(t *compare.Table) string {
+	if q := versusQuantity(t); q.Derived() {
+		return versusWhat(t)
+	}
+	return versusWhat(t) + " of one inference"
 }
 
 // mostDigits bounds the digits of figures that hardly differ.
@@ -201,17 +229,30 @@ func versusCells(figures []compare.Figure, ratios []compare.Ratio, show func(v f
 	return cells
 }
 
-// plusMinus is half of an interval as a part of the figure: "± 2.1 %". The kind of the interval
-// follows where the heading does not say it.
-func plusMinus(f compare.Figure, heading string) string {
+// plusMinus is half of an interval as a part of the figure: "± 2.1 %", or both ends where the
+// figure is not in the middle. The kind of the interval follows where the heading does not say it.
+func plusMinus(f compare.Figure, heading string, show func(float64) string) string {
 	if f.Value == nil || f.Low == nil || f.High == nil || !(*f.Value > 0) {
 		return ""
 	}
 	s := "± " + Percent((*f.High-*f.Low)/2 / *f.Value)
+	if lopsided(&f) {
+		s = Range(*f.Low, *f.High, show)
+	}
 	if kind := words.VersusInterval(f.Interval); kind != heading {
 		s += " (" + kind + ")"
 	}
 	return s
+}
+
+// leastLopsided is the part of half of an interval by which its middle is off the figure before
+// "±" would be wrong.
+const leastLopsided = 0.1
+
+// lopsided reports whether a figure is not in the middle of its interval.
+func lopsided(f *compare.Figure) bool {
+	half := (*f.High - *f.Low) / 2
+	return math.Abs(*f.Low+half-*f.Value) > leastLopsided*half
 }
 
 // versusRatio is a ratio with the sign of its verdict: "0.812 ▼".
@@ -273,15 +314,11 @@ func versusWhat(t *compare.Table) string {
 	if t.Quantity == "latency_s" {
 		return "latency"
 	}
-	for _, p := range t.Profiles {
-		for _, q := range p.AllQuantities() {
-			if q.Key == t.Quantity {
-				if len(q.Name) > 1 && q.Name[1] >= 'a' && q.Name[1] <= 'z' { // no abbreviation
-					return strings.ToLower(q.Name[:1]) + q.Name[1:]
-				}
-				return q.Name
-			}
+	if q := versusQuantity(t); q.Name != "" {
+		if len(q.Name) > 1 && q.Name[1] >= 'a' && q.Name[1] <= 'z' { // no abbreviation
+			return strings.ToLower(q.Name[:1]) + q.Name[1:]
 		}
+		return q.Name
 	}
 	return strings.ReplaceAll(t.Quantity, "_", " ")
 }
@@ -408,7 +445,7 @@ func versusMarkdown(w io.Writer, t *compare.Table, o VersusOptions) error {
 	for _, s := range versusHeadline(t) {
 		fmt.Fprintf(&b, "%s\n\n", escape(s))
 	}
-	fmt.Fprintf(&b, "%s of one inference; ratios to %s. %s.\n", capital(versusWhat(t)), escape(t.Runs[0].Name), words.VersusLegend)
+	fmt.Fprintf(&b, "%s; ratios to %s. %s.\n", capital(versusTitle(t)), escape(t.Runs[0].Name), words.VersusLegend(t))
 	facts, shared := versusFacts(t)
 	if len(shared) > 0 {
 		fmt.Fprintf(&b, "\nAll runs: %s.\n", escape(strings.Join(shared, ", ")))

@@ -36,7 +36,7 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	}
 	lines(versusHeadline(t)...)
 	b.WriteByte('\n')
-	lines(fmt.Sprintf("%s: %s of one inference, %d runs, ratios to %s", words.VersusModels(t), versusWhat(t), len(t.Runs), t.Runs[0].Name))
+	lines(fmt.Sprintf("%s: %s, %d runs, ratios to %s", words.VersusModels(t), versusTitle(t), len(t.Runs), t.Runs[0].Name))
 	facts, shared := versusFacts(t)
 	if len(shared) > 0 {
 		lines("all runs: " + strings.Join(shared, ", "))
@@ -64,7 +64,7 @@ func versusTable(w io.Writer, t *compare.Table, o VersusOptions) error {
 	}
 	b.WriteByte('\n')
 	lines(notShown(lacking)...)
-	lines(words.VersusLegend)
+	lines(words.VersusLegend(t))
 	for _, s := range versusNotes(t) {
 		lines("! " + s)
 	}
@@ -318,10 +318,10 @@ func versusWholeCells(row *compare.Row) []string {
 			return sizes.text(v, n)
 		case row.Unit == "1" && v >= 0.001:
 			return words.Fixed(100*v, n-2) + " %"
-		case row.Unit == "1":
-			return strconv.FormatFloat(v, 'g', n, 64)
 		case row.Unit == "" && v == math.Trunc(v) && math.Abs(v) < 1000:
 			return strconv.Itoa(int(v)) // a count
+		case row.Unit == "1", row.Unit == "" && math.Abs(v) < 1: // a share such as an accuracy
+			return strconv.FormatFloat(v, 'g', n, 64)
 		}
 		return quantities(row.Unit).text(v, n)
 	})
@@ -412,7 +412,7 @@ func versusBetween(w *compare.Row, shown []int) []string {
 	}
 	row, any := []string{"  interval"}, false
 	for _, k := range shown {
-		s := plusMinus(w.Figures[k], "95 % CI")
+		s := plusMinus(w.Figures[k], "95 % CI", Duration)
 		row, any = append(row, s), any || s != ""
 		if k == 0 {
 			continue

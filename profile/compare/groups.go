@@ -10,7 +10,8 @@ import (
 
 // builder makes a table.
 type builder struct {
-	t *Table
+	t     *Table
+	named []Named
 	// ps are the profiles of the runs, repeats all of each run, ps first.
 	ps      []*profile.Profile
 	repeats [][]*profile.Profile

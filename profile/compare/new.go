@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,6 +32,18 @@ type Options struct {
 	By By
 }
 
+// OptionError reports a value of [Options] that does not fit the profiles.
+type OptionError struct {
+	Option string // the field: Quantity or By
+	Text   string
+}
+
+func (e *OptionError) Error() string { return e.Text }
+
+func wrongOption(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Sprintf(format, args...)}
+}
+
 // New compares profiles with the first of them, with the usual options. The error says why nothing
 // can be compared.
 func New(runs []Named) (*Table, error) { return With(runs, Options{}) }
@@ -40,7 +53,7 @@ func With(runs []Named, o Options) (*Table, error) {
 	if len(runs) < 2 || len(runs) > MaxRuns {
 		return nil, fmt.Errorf("%d profiles cannot be compared: use 2 to %d", len(runs), MaxRuns)
 	}
-	b := &builder{t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name, By: o.By}}
+	b := &builder{named: runs, t: &Table{Schema: SchemaV1, Model: runs[0].Profile.Model.Name, By: o.By}}
 	for _, r := range runs {
 		b.ps = append(b.ps, r.Profile)
 		b.types = append(b.types, executed(r.Profile))
@@ -84,6 +97,10 @@ func repeats(first, p *profile.Profile) error {
 		return errors.New("its profiles are of different models: repeated profiles are of one model and one setting")
 	case first.Target.ID != p.Target.ID || first.Settings.Engine != p.Settings.Engine:
 		return errors.New("its profiles are of different targets or engines: repeated profiles are of one setting")
+	case source(first) != source(p):
+		return fmt.Errorf("its profiles are %s and %s: repeated profiles are of one kind", source(first), source(p))
+	case !sameShapes(first.Model.Inputs, p.Model.Inputs):
+		return errors.New("its profiles have different input shapes: repeated profiles are of one setting")
 	case apart(first.Settings.Threads, p.Settings.Threads) || apart(first.Settings.Batch, p.Settings.Batch):
 		return errors.New("its profiles differ in threads or batch: repeated profiles are of one setting")
 	}
@@ -98,7 +115,7 @@ func repeats(first, p *profile.Profile) error {
 // choose sets the quantity.
 func (b *builder) choose(o Options) error {
 	if o.By != ByLayer && !slices.Contains(Bys, string(o.By)) {
-		return fmt.Errorf("rows cannot be gathered by %q: use one of %s", o.By, strings.Join(Bys, ", "))
+		return wrongOption("By", "rows cannot be gathered by %q: use one of %s", o.By, strings.Join(Bys, ", "))
 	}
 	q, err := b.quantity(o.Quantity)
 	if err != nil {
@@ -112,7 +129,8 @@ func (b *builder) choose(o Options) error {
 
 // quantity finds what is compared.
 func (b *builder) quantity(key string) (profile.Quantity, error) {
-	if key == "" {
+	chosen := key == "" // by [common], which may leave runs without the figure
+	if chosen {
 		var ok bool
 		if key, ok = common(b.ps); !ok {
 			return profile.Quantity{}, errors.New("the profiles have no figure in common that says what an inference costs: one has times, another none or only counts")
@@ -133,32 +151,47 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 	switch {
 	case q.Key == "":
 		if slices.ContainsFunc(wholeRows, func(f figureRow) bool { return f.key == key }) {
-			return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
+			return q, wrongOption("Quantity", "%s is a figure of the whole model alone: every comparison shows it", key)
 		}
-		return q, fmt.Errorf("unknown quantity %q: %sthe profiles have %s; docs/reference/quantities.md explains them", key, editdistance.Suggest(key, known), strings.Join(known, ", "))
+		return q, wrongOption("Quantity", "unknown quantity %q: %sthe profiles have %s; docs/reference/quantities.md explains them", key, editdistance.Suggest(key, known), strings.Join(known, ", "))
 	case q.Model:
-		return q, fmt.Errorf("%s is a figure of the whole model alone: every comparison shows it", key)
+		return q, wrongOption("Quantity", "%s is a figure of the whole model alone: every comparison shows it", key)
 	case !q.Adds && !q.Derived():
-		return q, fmt.Errorf("%s is a figure that does not add up over layers: it is not compared by rows", key)
+		return q, wrongOption("Quantity", "%s is a figure that does not add up over layers: it is not compared by rows", key)
 	}
 	for k, p := range b.ps {
-		if _, ok := p.Totals.Value(key); ok || slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { _, ok := l.Value(key); return ok }) {
+		if _, ok := p.Totals.Value(key); chosen || ok || slices.ContainsFunc(p.Layers, func(l profile.Layer) bool { _, ok := l.Value(key); return ok }) {
 			continue
 		}
-		return q, fmt.Errorf("profile %d of %d has no figure of %s", k+1, len(b.ps), key)
+		name := cmp.Or(b.named[k].Name, fmt.Sprintf("profile %d of %d", k+1, len(b.ps)))
+		return q, wrongOption("Quantity", "%s has no figure of %s: leave out --quantity, or name a figure of all profiles", name, key)
 	}
 	return q, nil
 }
 
-// common is the best quantity that says what an inference costs in all profiles, or else how much
-// work it is. A count that layers are missing from says neither.
+// common is the best quantity that says what an inference costs, in all profiles or else in the
+// first and another one. Where none does, it is how much work all of them are. A count that layers
+// are missing from says neither.
 func common(ps []*profile.Profile) (string, bool) {
-	for _, key := range slices.Concat(profile.Costs(), []string{"macs", "ops", "weights_bytes"}) {
-		if !slices.ContainsFunc(ps, func(p *profile.Profile) bool {
-			f := whole(p, key, of(p.Totals.Figure(key)))
-			return f.Value == nil || f.Partial
-		}) {
-			return key, true
+	for _, choice := range []struct {
+		keys  []string
+		least int // how many profiles need the figure, beside the first
+	}{
+		{profile.Costs(), len(ps) - 1}, {profile.Costs(), 1}, {[]string{"macs", "ops", "weights_bytes"}, len(ps) - 1},
+	} {
+		for _, key := range choice.keys {
+			n := 0
+			for k, p := range ps {
+				f := whole(p, key, of(p.Totals.Figure(key)))
+				if f.Value != nil && !f.Partial {
+					n++
+				} else if k == 0 {
+					break
+				}
+			}
+			if n > choice.least {
+				return key, true
+			}
 		}
 	}
 	return "", false

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -257,10 +258,18 @@ func larger(a, b *profile.Difference) bool {
 }
 
 // label gives names to runs without one: the engine, the engine with its version, the target,
-// whatever tells all apart.
+// whatever tells all apart. Where all have names, it numbers those that are equal.
 func label(runs []Run) {
+	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Name == "" }) {
+		for i := range runs {
+			first := runs[i].Name
+			for n := 2; slices.ContainsFunc(runs[:i], func(r Run) bool { return r.Name == runs[i].Name }); n++ {
+				runs[i].Name = fmt.Sprintf("%s (%d)", first, n)
+			}
+		}
+		return
+	}
 	for _, name := range []func(r *Run) string{
-		func(r *Run) string { return r.Name },
 		func(r *Run) string { return r.Engine },
 		func(r *Run) string { return r.Engine + " " + r.Version },
 		func(r *Run) string { return r.Target },
@@ -288,10 +297,11 @@ func label(runs []Run) {
 func (b *builder) notes() {
 	first := b.ps[0]
 	for k, p := range b.ps {
+		b.add(TooLarge, k, slices.ContainsFunc(p.Findings, Unfit))
 		b.add(NotGood, k, p.Trust != nil && p.Trust.Verdict != profile.Good)
 		b.add(OtherResults, k, b.t.Runs[k].Outputs == profile.Differs || b.t.Runs[k].Outputs == profile.NotComparable)
 		_, m := p.Cost()
-		b.add(NoTimes, k, b.counts && m == nil)
+		b.add(NoTimes, k, (b.counts || b.cost && b.t.Runs[k].Source == Counted) && m == nil)
 		b.add(NoLayers, k, b.t.Runs[k].Operators == nil)
 		b.add(WideBands, k, slices.ContainsFunc(b.t.Groups, func(g Group) bool { return g.Ratios[k].Overlaps() }))
 		if k == 0 {
@@ -313,9 +323,15 @@ func (b *builder) notes() {
 	}
 }
 
+// Unfit reports whether a finding says that the target does not run the model: a memory is too
+// small, or the runtime refuses it.
+func Unfit(f profile.Finding) bool {
+	return f.Severity == profile.Problem && slices.Contains([]string{"target.refused", "target.ram", "target.flash"}, f.ID)
+}
+
 // noteOrder is the order of notes: those about what does not compare come first.
 var noteOrder = []NoteCode{
-	Unrelated, OtherKind, OtherMachine, Machines, OtherShapes, OtherBatch, ColdRun, UnknownThreads, NotWhole, OtherInputs,
+	TooLarge, Unrelated, OtherKind, OtherMachine, Machines, OtherShapes, OtherBatch, ColdRun, UnknownThreads, NotWhole, OtherInputs,
 	OtherModel, OtherName, OtherNodes, OtherResults, OtherThreads, NotGood, WideBands, NoTimes, NoLayers,
 }
 

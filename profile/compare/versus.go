@@ -208,6 +208,7 @@ const (
 	UnknownThreads NoteCode = "threads_unknown"
 	// no layers of the models match: rows are kinds of operators
 	Unrelated    NoteCode = "unrelated"
+	TooLarge     NoteCode = "fit"     // a target that does not run the model
 	NotGood      NoteCode = "trust"   // a latency that is less than good
 	NotWhole     NoteCode = "whole"   // a profile that is incomplete
 	OtherResults NoteCode = "results" // outputs that differ by more than rounding explains

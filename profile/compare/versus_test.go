@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -300,6 +301,102 @@ func TestOtherName(t *testing.T) {
 		got := slices.ContainsFunc(table(t, a, b).Notes, func(n compare.Note) bool { return n.Code == compare.OtherName && slices.Equal(n.Runs, []int{1}) })
 		if got != want {
 			t.Errorf("%s: noted %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestRepeatsOfOneKind refuses repeats whose figures are of another kind or of other shapes.
+func TestRepeatsOfOneKind(t *testing.T) {
+	t.Parallel()
+	first := run("a", 10, .1, row("Conv", 4, .1, 0))
+	first.Model.Inputs = []profile.Tensor{{Name: "x", Shape: []int64{1, 8}}}
+	for name, c := range map[string]struct {
+		change func(p *profile.Profile)
+		want   string
+	}{
+		"counted":   {func(p *profile.Profile) { p.Totals.Latency, p.Layers[0].Latency = nil, nil }, "measured and counted"},
+		"imported":  {func(p *profile.Profile) { p.Target.Kind = profile.TargetImport }, "measured and imported"},
+		"estimated": {func(p *profile.Profile) { p.Target.Kind = profile.TargetSimulator }, "measured and estimated"},
+		"shapes":    {func(p *profile.Profile) { p.Model.Inputs = []profile.Tensor{{Name: "x", Shape: []int64{2, 8}}} }, "different input shapes"},
+	} {
+		p := run("a", 10, .1, row("Conv", 4, .1, 0))
+		p.Model.Inputs = first.Model.Inputs
+		c.change(p)
+		_, err := compare.New([]compare.Named{{Name: "old", Profile: first, Repeats: []*profile.Profile{p}}, {Name: "new", Profile: first}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestNames keeps the names that runs were given, and numbers equal ones.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	a, b := run("a", 10, .1), run("b", 10, .1)
+	x, err := compare.New([]compare.Named{{Name: "base", Profile: a}, {Name: "base", Profile: b}, {Name: "base (2)", Profile: b}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []string{x.Runs[0].Name, x.Runs[1].Name, x.Runs[2].Name}; !slices.Equal(got, []string{"base", "base (2)", "base (2) (2)"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestOneCounted compares times of the runs that have them, and names only the model that has none.
+func TestOneCounted(t *testing.T) {
+	t.Parallel()
+	estimate := func(s float64) *profile.Profile {
+		p := run("tflm", s, .1, row("Conv", s, .1, 0))
+		p.Target = profile.Target{ID: "chip", Kind: profile.TargetSimulator}
+		p.Totals.MACs, p.Layers[0].MACs = new(int64(8)), new(int64(8))
+		return p
+	}
+	counted := estimate(1)
+	counted.Target = profile.Target{ID: "host", Kind: profile.TargetHost}
+	counted.Totals.Latency, counted.Layers[0].Latency = nil, nil
+	x := table(t, estimate(1), estimate(2), counted)
+	if x.Quantity != "latency_s" || x.Runs[1].Ratio.Value == nil || x.Runs[2].Ratio.Value != nil {
+		t.Errorf("%s: %+v", x.Quantity, x.Runs)
+	}
+	got := map[compare.NoteCode][]int{}
+	for _, n := range x.Notes {
+		got[n.Code] = n.Runs
+	}
+	if !slices.Equal(got[compare.OtherKind], []int{2}) || !slices.Equal(got[compare.NoTimes], []int{2}) {
+		t.Errorf("%v", got)
+	}
+	if x := table(t, counted, estimate(1), estimate(2)); x.Quantity != "macs" {
+		t.Errorf("compared with a model: %s", x.Quantity)
+	}
+}
+
+// TestTooLarge says first which targets do not run the model.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	a, b := run("a", 10, .1), run("b", 5, .1)
+	a.Findings = []profile.Finding{{ID: "target.ram", Severity: profile.Info, Text: "It fits."}}
+	b.Findings = []profile.Finding{{ID: "target.ram", Severity: profile.Problem, Text: "The activation peak of 384 KiB does not fit."}}
+	if x := table(t, a, b); len(x.Notes) == 0 || x.Notes[0].Code != compare.TooLarge || !slices.Equal(x.Notes[0].Runs, []int{1}) {
+		t.Errorf("%+v", x.Notes)
+	}
+}
+
+// TestOptionErrors names the option, and the run that lacks the figure.
+func TestOptionErrors(t *testing.T) {
+	t.Parallel()
+	a, b := run("a", 10, .1), run("b", 10, .1)
+	a.Totals.Energy = profile.Value(profile.Measured, 1, "")
+	for _, c := range []struct {
+		o            compare.Options
+		option, want string
+	}{
+		{compare.Options{Quantity: "energy_j"}, "Quantity", "new has no figure of energy_j"},
+		{compare.Options{Quantity: "foo"}, "Quantity", `unknown quantity "foo"`},
+		{compare.Options{By: "colour"}, "By", `"colour"`},
+	} {
+		_, err := compare.With([]compare.Named{{Name: "old", Profile: a}, {Name: "new", Profile: b}}, c.o)
+		if e, ok := errors.AsType[*compare.OptionError](err); !ok || e.Option != c.option || !strings.Contains(e.Text, c.want) {
+			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func versusNote(t *compare.Table, n *compare.Note) string {
 	case compare.OtherInputs:
 		return fmt.Sprintf("%s: other input data than %s.", who, first)
 	case compare.OtherKind:
-		return kinds(t)
+		return kinds(t, n.Runs)
 	case compare.OtherMachine:
 		return fmt.Sprintf("%s: measured on another machine than %s.", who, first)
 	case compare.Machines:
@@ -108,6 +108,8 @@ func versusNote(t *compare.Table, n *compare.Note) string {
 		return fmt.Sprintf("%s and %s: no layers of the models match%s.", who, first, map[bool]string{true: "; rows are kinds of operators"}[t.By == compare.ByOp])
 	case compare.NotGood:
 		return fmt.Sprintf("%s: measurement quality below good; opmeter report --details on the saved profile says why.", who)
+	case compare.TooLarge:
+		return tooLarge(t, n)
 	case compare.NotWhole:
 		return fmt.Sprintf("%s: incomplete profile.", who)
 	case compare.OtherResults:
@@ -163,10 +165,30 @@ func VersusModels(t *compare.Table) string {
 	return strings.Join(names, ", ")
 }
 
-// kinds says of each run how its figures came about: by which engine, on or for what.
-func kinds(t *compare.Table) string {
-	parts := make([]string, len(t.Runs))
+// tooLarge says why the targets of runs do not run the model, in the words of their findings.
+func tooLarge(t *compare.Table, n *compare.Note) string {
+	var parts []string
+	for _, k := range n.Runs {
+		if k < 0 || k >= len(t.Runs) || k >= len(t.Profiles) {
+			continue
+		}
+		for _, f := range t.Profiles[k].Findings {
+			if compare.Unfit(f) {
+				parts = append(parts, t.Runs[k].Name+": "+f.Text)
+			}
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// kinds says how the figures of the first run and of others came about: by which engine, on or for
+// what.
+func kinds(t *compare.Table, runs []int) string {
+	var parts []string
 	for i := range t.Runs {
+		if i > 0 && !slices.Contains(runs, i) {
+			continue
+		}
 		r := &t.Runs[i]
 		s := r.Name + ": " + VersusSource(r)
 		if r.Kind == profile.TargetSimulator || r.Kind == profile.TargetDevice {
@@ -175,7 +197,7 @@ func kinds(t *compare.Table) string {
 		if r.Engine != "" && r.Engine != r.Name {
 			s += " (" + r.Engine + ")"
 		}
-		parts[i] = s
+		parts = append(parts, s)
 	}
 	return strings.Join(parts, "; ") + "."
 }
@@ -285,9 +307,14 @@ func exactRatio(r *compare.Ratio) string {
 	return s
 }
 
-// VersusLegend says what the signs mean.
-const VersusLegend = "▲ slower or more, ▼ faster or less, = within 5 %, (…) does not compare, " +
-	"? undecided: the interval includes 1 or is unknown, or the difference may be chance among so many rows"
+// VersusLegend says what the signs of a table mean. Counts have no chance.
+func VersusLegend(t *compare.Table) string {
+	s := "▲ slower or more, ▼ faster or less, = within 5 %, (…) does not compare, ? undecided: the interval includes 1 or is unknown"
+	if slices.ContainsFunc(t.Runs, func(r compare.Run) bool { return r.Source != compare.Counted }) {
+		s += ", or the difference may be chance among so many rows"
+	}
+	return s
+}
 
 // VersusMatch says how the layers of a row differ, "" for the same. A question mark follows where
 // it is not certain that they belong together.
