@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Layer } from "../data/profile";
-import { items, keep, levels, merged, order, statusOf, sum, summary } from "./data";
+import { items, keep, levels, levelSign, merged, order, statusOf, sum, summary } from "./data";
 import type { Comparison, Group, Ratio, Row, Waterfall } from "./types";
-import { ends, figures, formatter, judge, mark, ratio, reason, signed, times } from "./words";
+import { bytes, count, fixed } from "../figures/format";
+import { ends, figures, formatter, judge, mark, quality, ratio, reason, signed, times } from "./words";
 
 const unknown = { verdict: "open" as const };
 
@@ -88,6 +89,10 @@ describe("waterfall", () => {
     const w: Waterfall = { run: 1, from: 10, to: 12.5, steps: [{ label: "a", groups: [3], value: 4 }, { label: "b", groups: [1, 2], value: -2 }], rest: 0.5 };
     const l = levels(w, "A", "B");
     expect(l.map((x) => [x.from, x.to])).toEqual([[0, 10], [10, 14], [14, 12], [12, 12.5], [0, 12.5]]);
+    expect(levels({ ...w, rest: -1e-15 }, "A", "B")[3].value).toBe(0);
+    const groups = [group("A", [0], [0], [1, 3], "slower"), group("B", [1], [1], [5, 6], "open"), group("C", [2], [2], [5, 6], "open")];
+    const signs = [[0], [1], [1, 2], [0, 1], []].map((at) => levelSign({ ...l[1], groups: at }, groups, 1));
+    expect(signs).toEqual(["▲", "?", "?", "▲", "▲"]);
     expect(l.slice(1, -1).reduce((s, x) => s + x.value, l[0].value)).toBe(12.5);
   });
 });
@@ -155,5 +160,17 @@ describe("words", () => {
   it("add up what is known", () => {
     expect(sum([1, undefined, 2])).toEqual({ value: 3, missing: 1 });
     expect(sum([undefined])).toEqual({ value: undefined, missing: 1 });
+  });
+});
+
+describe("texts", () => {
+  it("round as the program does", () => {
+    expect([0.0909, 0.95, 0, 12, 2.5e6].map((v) => count(v))).toEqual(["0.0909", "0.95", "0", "12", "2.50 M"]);
+    expect(bytes(98560)).toBe("96.2 KiB");
+    expect([fixed(0.5, 0), fixed(1.5, 0), fixed(-2.5, 0), fixed(2.675, 2), fixed(0.125, 2), fixed(0.375, 2)]).toEqual(["0", "2", "-2", "2.67", "0.12", "0.38"]);
+  });
+  it("say what a run is good for", () => {
+    const all = [{ trust: "good", fit: "comparing", tolerance: 0.0141 }, { trust: "good", fit: "comparing", tolerance: 0.051 }, { trust: "unreliable", fit: "shares" }, { trust: "fair", fit: "nothing" }, { trust: "fair" }, {}] as const;
+    expect(all.map((r) => quality(r))).toEqual(["±1.5 %", "±6 %", "shares", "repeat", "doubtful", ""]);
   });
 });

@@ -153,9 +153,17 @@ export function levels(w: Waterfall, first: string, last: string): Level[] {
     out.push({ what: "step", label: s.label, from: at, to: at + s.value, value: s.value, groups: s.groups ?? [], step });
     at += s.value;
   });
-  out.push({ what: "rest", label: "Rest: not in any row", from: at, to: at + w.rest, value: w.rest, groups: [], step: -1 });
+  // A sum in another order is no rest.
+  const rest = Math.abs(w.rest) > 1e-9 * Math.max(Math.abs(w.from), Math.abs(w.to)) ? w.rest : 0;
+  out.push({ what: "rest", label: "Rest: not in any row", from: at, to: at + rest, value: rest, groups: [], step: -1 });
   out.push({ what: "total", label: last, from: 0, to: w.to, value: w.to, groups: [], step: -1 });
   return out;
+}
+
+/** levelSign marks a step or the rest: "?" where all of its rows are undecided. */
+export function levelSign(l: Level, groups: Group[], run: number): string {
+  if (l.groups.length > 0 && l.groups.every((i) => groups[i] && statusOf(groups[i], run) === "open")) return looks.open.sign;
+  return l.value > 0 ? "▲" : l.value < 0 ? "▼" : "";
 }
 
 /** tally counts the rows by status. */

@@ -1,7 +1,7 @@
 // Texts for the codes of a comparison.
 import { shower, type Shower } from "../figures/columns";
 import { bytes, clean, count, plain, range } from "../figures/format";
-import type { Figure, Interval, Kind, Ratio, Reason, Row, Verdict } from "./types";
+import type { Figure, Interval, Kind, Ratio, Reason, Row, Run, Verdict } from "./types";
 
 /** What became of a row from the first run to another one. */
 export type Status = "slower" | "faster" | "alike" | "open" | "incomparable" | "inserted" | "removed";
@@ -54,6 +54,17 @@ const outcomes: Record<string, string> = { equal: "equal", rounding: "differ by 
 /** outputs says how the outputs of a run compare. */
 export const outputs = (s: string | undefined): string => (s ? (outcomes[s] ?? clean(s)) : "");
 
+/** quality says what a run is good for, as the program's table does. */
+export function quality(r: Pick<Run, "trust" | "fit" | "tolerance">): string {
+  if (r.fit === "comparing" && r.tolerance !== undefined) {
+    const p = 100 * r.tolerance;
+    return `±${p < 2 ? (Math.ceil(10 * p - 1e-9) / 10).toFixed(1) : Math.ceil(p - 1e-9)} %`;
+  }
+  if (r.fit === "shares") return "shares";
+  if (r.fit === "nothing" || r.trust === "unreliable") return "repeat";
+  return r.trust === "good" ? "comparing" : r.trust === "fair" ? "doubtful" : "";
+}
+
 const reasonNames: Record<string, string> = {
   work: "Operations",
   bytes: "Bytes moved",
@@ -92,6 +103,7 @@ const limits: Record<string, string> = {
   cold: "a single inference without warm-up",
   threads_unknown: "unknown number of threads",
   unrelated: "no shared layers",
+  fit: "target does not run the model",
   trust: "quality below good",
   bands: "bands overlap",
   whole: "incomplete profile",

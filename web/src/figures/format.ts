@@ -15,7 +15,17 @@ const decimal = [
 /** digits writes three significant digits and some more. */
 function digits(v: number, more = 0): string {
   const a = Math.abs(v);
-  return v.toFixed((a >= 100 || a === 0 ? 0 : a >= 10 ? 1 : 2) + more);
+  return fixed(v, (a >= 100 || a === 0 ? 0 : a >= 10 ? 1 : 2) + more);
+}
+
+/** fixed writes n decimals. What lies in the middle goes to the even digit, as in the program. */
+export function fixed(v: number, n: number): string {
+  if (Math.abs(2 * v * 10 ** n) % 2 === 1) {
+    const exact = v.toFixed(n + 60); // all digits of such a number
+    const kept = exact.slice(0, -60).replace(/\.$/, "");
+    if (/^50*$/.test(exact.slice(-60)) && Number(kept.slice(-1)) % 2 === 0) return kept;
+  }
+  return v.toFixed(n);
 }
 
 /** si writes a figure with a decimal prefix, such as "1.25 ms", and some more digits. */
@@ -33,6 +43,7 @@ export const joules = (v: number | undefined) => si(v, "J");
 /** count writes a number of things, such as "1.25 M". */
 export function count(v: number | undefined, more = 0): string {
   if (v === undefined) return "";
+  if (Math.abs(v) < 1 && v !== 0) return String(Number(v.toPrecision(3 + more))); // a share
   return Math.abs(v) < 1000 ? String(Number.isInteger(v) ? v : digits(v, more)) : si(v, "", more);
 }
 
