@@ -153,7 +153,7 @@ export function levels(w: Waterfall, first: string, last: string): Level[] {
     out.push({ what: "step", label: s.label, from: at, to: at + s.value, value: s.value, groups: s.groups ?? [], step });
     at += s.value;
   });
-  // A sum in another order is no rest.
+  // Sums in another order differ by rounding.
   const rest = Math.abs(w.rest) > 1e-9 * Math.max(Math.abs(w.from), Math.abs(w.to)) ? w.rest : 0;
   out.push({ what: "rest", label: "Rest: not in any row", from: at, to: at + rest, value: rest, groups: [], step: -1 });
   out.push({ what: "total", label: last, from: 0, to: w.to, value: w.to, groups: [], step: -1 });
