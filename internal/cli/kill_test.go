@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/opmeter/opmeter"
@@ -314,6 +315,29 @@ func TestEnds(t *testing.T) {
 			if status, got := a.ends(done, func() bool { return tt.gathers }, nil); got != tt.want || status != statusDone {
 				t.Errorf("ended %v with status %d, want %v", got, status, tt.want)
 			}
+		})
+	}
+}
+
+// Two signals at once are one, such as those of a terminal and of a launcher. A later one ends the
+// wait.
+func TestEndsAgain(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, true}, {sameSignal / 2, true}, {sameSignal + 20*time.Millisecond, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newApp(strings.NewReader(""), io.Discard, io.Discard)
+			a.measures(longPatience)
+			done, again := make(chan int, 1), make(chan os.Signal, 1)
+			time.AfterFunc(tt.after, func() { again <- os.Interrupt })
+			time.AfterFunc(longPatience-20*time.Millisecond, func() { done <- statusDone })
+			if _, got := a.ends(done, func() bool { return false }, again); got != tt.want {
+				t.Errorf("signal after %v: ended %v, want %v", tt.after, got, tt.want)
+			}
+			synctest.Wait()
+			time.Sleep(longPatience)
 		})
 	}
 }

@@ -29,6 +29,10 @@ const (
 	longPatience = 350 * time.Millisecond
 )
 
+// sameSignal is how long after a signal another one counts as the same: a terminal or timeout(1)
+// signals the program and its launcher, which passes the signal on.
+const sameSignal = 200 * time.Millisecond
+
 // errStopped is the end of a command that Ctrl-C stopped before it had a result.
 var errStopped = withStatus(statusStopped, errors.New("stopped before there was a result"))
 
@@ -103,7 +107,7 @@ func (p *pending) state() (journals []string, study string, keeps time.Duration)
 
 // Main runs the program with its arguments (without the program's name) and returns
 // the exit status. Ctrl-C, SIGTERM and SIGHUP end a running measurement and keep what was
-// measured; a second signal ends the program and what it started. Work that does not end when
+// measured; a second signal that is not the same ends the program and what it started. Work that does not end when
 // it is told to, such as one long operator, is left where it is.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	sig := make(chan os.Signal, 1)
@@ -138,25 +142,33 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 }
 
-// parentVariable is the environment variable of programs that start this one and hold its standard
-// input open, such as the Python package. Its value is then "stdin".
+// parentVariable is the environment variable of programs that start this one and hold a pipe open:
+// "stdin" is standard input, as for the Python package, "fd:3" is descriptor 3, as for npm.
 const parentVariable = "OPMETER_PARENT"
 
-// watchParent returns the standard input. Where the parent holds it open, that is empty, and its
-// end counts as SIGTERM: a parent that was killed leaves no measurement behind.
+// watchParent returns the standard input. Where the parent holds it open, that is empty. The end of
+// the parent's pipe counts as SIGTERM: a parent that was killed leaves no measurement behind.
 func watchParent(in io.Reader, sig chan<- os.Signal) io.Reader {
-	if os.Getenv(parentVariable) != "stdin" {
+	pipe, rest := in, io.Reader(strings.NewReader(""))
+	switch os.Getenv(parentVariable) {
+	case "stdin":
+	case "fd:3":
+		syscall.CloseOnExec(3)
+		pipe, rest = os.NewFile(3, "parent"), in
+	default:
 		return in
 	}
-	_ = os.Unsetenv(parentVariable) // what this program starts has another standard input
+	_ = os.Unsetenv(parentVariable) // what this program starts has other descriptors
 	go func() {
-		_, _ = io.Copy(io.Discard, in)
+		if _, err := io.Copy(io.Discard, pipe); err != nil {
+			return // no such pipe
+		}
 		select {
 		case sig <- syscall.SIGTERM:
 		default: // it ends already
 		}
 	}()
-	return strings.NewReader("")
+	return rest
 }
 
 // ends waits for work that was told to end, but not for long, and not after another signal. It
@@ -174,7 +186,9 @@ func (a *app) ends(done <-chan int, gathers func() bool, again <-chan os.Signal)
 		case status := <-done:
 			return status, true
 		case <-again:
-			return 0, false
+			if time.Since(began) >= sameSignal {
+				return 0, false
+			}
 		case <-tick.C:
 		}
 		now := time.Now()
@@ -190,13 +204,13 @@ func (a *app) ends(done <-chan int, gathers func() bool, again <-chan os.Signal)
 // finish is the end of the program that was told to stop, with the status for that.
 func (a *app) finish(done <-chan int, gathers func() bool, again chan os.Signal, stopped int) int {
 	status, ended := a.ends(done, gathers, again)
-	signal.Stop(again) // from here on the system's own handling applies
 	if ended {
 		if status == statusStopped {
 			return stopped
 		}
 		return status
 	}
+	signal.Stop(again) // from here on the system's own handling applies
 	atomicfile.Abandon()
 	subprocess.EndAll()
 	journals, study, _ := a.state()

@@ -4,8 +4,10 @@
 
 const { spawn } = require("child_process");
 
+const absent = 127; // what shells return where a program cannot be started; 1 is a failed check
+const windows = process.platform === "win32";
 const platform = `@opmeter/${process.platform}-${process.arch}`;
-const file = process.platform === "win32" ? "opmeter.exe" : "opmeter";
+const file = windows ? "opmeter.exe" : "opmeter";
 
 let program;
 try {
@@ -15,19 +17,26 @@ try {
     `opmeter: package ${platform} is absent: install without --omit=optional; ` +
       "platforms without a package need a build from source",
   );
-  process.exit(1);
+  process.exit(absent);
 }
 
-const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-// Ctrl-C reaches the program by itself; this process waits for its end.
-process.on("SIGINT", () => {});
-for (const signal of ["SIGTERM", "SIGHUP"]) {
-  process.on(signal, () => child.kill(signal));
-}
+// The pipe ends with this process, however that ends, and the program then ends, too. Windows
+// gives no such pipe to a program that does not use the C library.
+const child = windows
+  ? spawn(program, process.argv.slice(2), { stdio: "inherit" })
+  : spawn(program, process.argv.slice(2), {
+      stdio: ["inherit", "inherit", "inherit", "pipe"],
+      env: { OPMETER_PARENT: "fd:3", ...process.env },
+    });
 child.on("error", (error) => {
   console.error(`opmeter: ${program}: ${error.message}`);
-  process.exit(1);
+  process.exit(absent);
 });
+// A terminal also signals the program, which takes two signals at once for one. The console of
+// Windows always does, and kill() would end the program there without a result.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+  process.on(signal, () => (windows && signal === "SIGINT") || child.kill(signal));
+}
 child.on("exit", (code, signal) => {
   if (signal) {
     process.removeAllListeners(signal);
