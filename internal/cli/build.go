@@ -25,7 +25,8 @@ network before it is trained. The same description and seed give the same bytes.
 commands take the description itself, too. An ONNX model is float32, and its images are NCHW.
 
 Layers: ` + strings.Join(netspec.Ops(), ", ") + `.
-docs/reference/network-yaml.md explains them; examples/ holds networks to start from.`,
+docs/reference/network-yaml.md explains them. Archives and sources have networks to start from in
+examples/, Debian packages in /usr/share/doc/opmeter/examples.`,
 		Example: `  opmeter build examples/resnet8.yaml
   opmeter build examples/mobilenet_v2.yaml -o net.onnx
   opmeter profile net.yaml`,

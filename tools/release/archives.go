@@ -71,7 +71,15 @@ func (r *release) archiveName(system string) string {
 // documents are the files that every archive has; root is the repository.
 func documents(root, version string) ([]entry, error) {
 	var out []entry
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	examples, err := filepath.Glob(filepath.Join(root, "examples", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	names := []string{"LICENSE", "README.md", "CHANGELOG.md"}
+	for _, e := range examples {
+		names = append(names, "examples/"+filepath.Base(e))
+	}
+	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return nil, err

@@ -59,13 +59,16 @@ func (r *release) installed(programs []entry) (files []entry, err error) {
 		"README.md":                "usr/share/doc/opmeter/README.md",
 		"CHANGELOG.md":             "usr/share/doc/opmeter/CHANGELOG.md.gz",
 	}
-	for _, d := range append(r.policy(), r.documents...) {
+	for _, d := range append(r.policy(programs), r.documents...) {
 		to := places[d.name]
 		if strings.HasPrefix(d.name, "usr/") {
 			to = d.name
 		}
 		if page, ok := strings.CutPrefix(d.name, "man/"); ok {
 			to = "usr/share/man/" + page + ".gz"
+		}
+		if strings.HasPrefix(d.name, "examples/") {
+			to = "usr/share/doc/opmeter/" + d.name
 		}
 		if to == "" {
 			continue
@@ -83,6 +86,9 @@ func (r *release) installed(programs []entry) (files []entry, err error) {
 	return files, nil
 }
 
+// linked is the program that links the C library, to load engines. The others are static.
+const linked = "opmeter-engine"
+
 // module is the address of the project.
 const module = "github.com/opmeter/opmeter"
 
@@ -91,7 +97,17 @@ const maintainer = "The opmeter developers <opmeter@users.noreply.github.com>"
 
 // policy returns the files that Debian's policy asks for. Programs of Go are static or without
 // the hardening of C compilers, which lintian would report.
-func (r *release) policy() []entry {
+func (r *release) policy(programs []entry) []entry {
+	var overrides strings.Builder
+	for _, p := range programs {
+		tags := []string{"statically-linked-binary"}
+		if p.name == linked {
+			tags = []string{"hardening-no-relro", "hardening-no-pie"}
+		}
+		for _, tag := range tags {
+			fmt.Fprintf(&overrides, "opmeter: %s [usr/bin/%s]\n", tag, p.name)
+		}
+	}
 	return []entry{
 		{name: "usr/share/doc/opmeter/copyright", data: fmt.Appendf(nil, `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: opmeter
@@ -109,10 +125,7 @@ License: Apache-2.0
 
  -- %s  %s
 `, debVersion(r.version), maintainer, r.when.Format(time.RFC1123Z))},
-		{name: "usr/share/lintian/overrides/opmeter", data: []byte(`opmeter: statically-linked-binary [usr/bin/opmeter]
-opmeter: hardening-no-relro [usr/bin/opmeter-engine]
-opmeter: hardening-no-pie [usr/bin/opmeter-engine]
-`)},
+		{name: "usr/share/lintian/overrides/opmeter", data: []byte(overrides.String())},
 	}
 }
 

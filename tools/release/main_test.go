@@ -79,7 +79,7 @@ func TestDocuments(t *testing.T) {
 	for _, f := range files {
 		have[f.name] = len(f.data) > 0
 	}
-	for _, want := range []string{"LICENSE", "README.md", "man/man1/opmeter.1", "man/man1/opmeter-profile.1", "man/man1/opmeter-formats.1", "completions/opmeter.bash", "completions/opmeter.fish", "completions/opmeter.zsh", "completions/opmeter.powershell"} {
+	for _, want := range []string{"LICENSE", "README.md", "man/man1/opmeter.1", "man/man1/opmeter-profile.1", "man/man1/opmeter-formats.1", "completions/opmeter.bash", "completions/opmeter.fish", "completions/opmeter.zsh", "completions/opmeter.powershell", "examples/resnet8.yaml", "examples/mobilenet_v2.yaml"} {
 		if !have[want] {
 			t.Errorf("%s is missing or empty", want)
 		}

@@ -27,7 +27,7 @@ func made(t *testing.T) *release {
 	r := &release{
 		version: "v1.2.3", commit: "0123abcd", when: time.Unix(1_760_000_000, 0).UTC(),
 		systems: []string{"linux/amd64", "darwin/arm64", "windows/amd64"}, built: map[string][]entry{},
-		documents: []entry{{name: "LICENSE", data: []byte("Apache")}, {name: "CHANGELOG.md", data: []byte("changes")}, {name: "man/man1/opmeter.1", data: []byte(".TH")}, {name: "completions/opmeter.bash", data: []byte("complete")}},
+		documents: []entry{{name: "LICENSE", data: []byte("Apache")}, {name: "CHANGELOG.md", data: []byte("changes")}, {name: "examples/net.yaml", data: []byte("layers")}, {name: "man/man1/opmeter.1", data: []byte(".TH")}, {name: "completions/opmeter.bash", data: []byte("complete")}},
 	}
 	for _, s := range r.systems {
 		r.built[s] = []entry{{programName("opmeter", s), []byte("program for " + s), true}}
@@ -114,7 +114,7 @@ func TestDebianPackage(t *testing.T) {
 			t.Errorf("control lacks %q:\n%s", want, about["./control"])
 		}
 	}
-	for _, name := range []string{"./usr/bin/opmeter", "./usr/share/man/man1/opmeter.1.gz", "./usr/share/bash-completion/completions/opmeter", "./usr/share/doc/opmeter/copyright", "./usr/share/doc/opmeter/changelog.gz"} {
+	for _, name := range []string{"./usr/bin/opmeter", "./usr/share/man/man1/opmeter.1.gz", "./usr/share/bash-completion/completions/opmeter", "./usr/share/doc/opmeter/copyright", "./usr/share/doc/opmeter/changelog.gz", "./usr/share/doc/opmeter/examples/net.yaml"} {
 		content, ok := data[name]
 		if line := fmt.Sprintf("%x  %s\n", md5.Sum([]byte(content)), name[2:]); !ok || !strings.Contains(about["./md5sums"], line) {
 			t.Errorf("%s is missing, or its sum is", name)
@@ -140,6 +140,25 @@ func TestDebianPackage(t *testing.T) {
 	}
 	if i, err := os.Stat(filepath.Join(root, "usr/bin/opmeter")); err != nil || i.Mode().Perm() != 0o755 {
 		t.Errorf("the program: %v, %v", i, err)
+	}
+}
+
+// Each program is static, or has tags of its own: lintian reports those that no override names.
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	var programs []entry
+	for _, c := range commands {
+		programs = append(programs, entry{name: c})
+	}
+	files := new(release).policy(programs)
+	at := slices.IndexFunc(files, func(f entry) bool { return strings.Contains(f.name, "lintian") })
+	want := `opmeter: statically-linked-binary [usr/bin/opmeter]
+opmeter: hardening-no-relro [usr/bin/opmeter-engine]
+opmeter: hardening-no-pie [usr/bin/opmeter-engine]
+opmeter: statically-linked-binary [usr/bin/opmeter-mcp]
+`
+	if at < 0 || string(files[at].data) != want {
+		t.Errorf("file %d of %v, want:\n%s", at, files, want)
 	}
 }
 
