@@ -12,7 +12,7 @@ from . import _notebook
 from ._errors import Interrupted, OpmeterError, UsageError
 from ._models import model_path
 from ._options import argument, flags
-from ._profile import PathLike, Profile, Study, load, parse
+from ._profile import PathLike, Profile, Study, opened, parse, remarked
 from ._program import Output, run
 
 _JOURNAL = ".opmeter-journal"
@@ -73,7 +73,7 @@ def import_record(path: PathLike, *, model: Any = None, example_inputs: Any = No
         if model is not None:
             args.append(f"--model={model_path(model, folder, example_inputs)}")
         output = _run(["import", argument(path), *args, "--format=json"])
-    return Profile(parse(output.text))
+    return remarked(Profile(parse(output.text)), 3)
 
 
 def compress(model: Any, *, example_inputs: Any = None, **options: Any) -> Study:
@@ -119,19 +119,24 @@ def _measure(args: Sequence[str], folder: Path) -> Profile:
     file = folder / "profile.opmeter"
     try:
         _run([*args, f"--output={file}", "--open=false"])
-    except (Interrupted, OpmeterError) as e:
+    except Interrupted as e:
+        kept = _kept(file)
+        if kept is not None and any(x.latency is not None for x in (kept, *kept.layers)):
+            e.result = kept
+        raise
+    except OpmeterError as e:
         e.result = _kept(file)
         raise
     if not file.exists():
         raise UsageError("a folder gives several profiles: call the function for each model", 2)
-    return load(file)
+    return opened(file)
 
 
 def _kept(file: Path) -> Optional[Profile]:
     for path in (file, *sorted(file.parent.glob("*" + _JOURNAL))):
         try:
             if path.exists():
-                return load(path)
+                return opened(path)
         except OpmeterError:
             continue
     return None

@@ -6,12 +6,13 @@ import json
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Optional, Union, overload
 
 from . import _notebook
-from ._errors import InputError
+from ._errors import InputError, OpmeterWarning
 from ._models import is_torch, model_path
 from ._options import argument, flags
 from ._program import run
@@ -41,6 +42,20 @@ class Quality(NamedTuple):
     fit: Optional[str]
     tolerance: Optional[float]
     reasons: tuple[str, ...]
+
+
+class Missing(NamedTuple):
+    """What a profile lacks.
+
+    cause is a code, such as end or record; text says more. layers are indices, () for the whole
+    model. got and want count what is there and what was expected, None where unknown.
+    """
+
+    cause: str
+    text: str
+    layers: tuple[int, ...]
+    got: Optional[int]
+    want: Optional[int]
 
 
 class Memory(NamedTuple):
@@ -303,6 +318,14 @@ class Profile(_Result):
         """What stands out, in sentences."""
         return [f["text"] for f in self.data.get("findings") or []]
 
+    @property
+    def incomplete(self) -> tuple[Missing, ...]:
+        """What is missing and why, () for a complete profile."""
+        return tuple(
+            Missing(m["cause"], m.get("text", ""), tuple(m.get("layers") or ()), m.get("got"), m.get("want"))
+            for m in self.data.get("incomplete") or []
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON."""
         return self.data
@@ -459,7 +482,25 @@ def parse(text: str) -> dict[str, Any]:
 
 def load(path: PathLike) -> Profile:
     """Open a saved profile: .opmeter, a journal or JSON."""
+    return remarked(opened(path), 3)
+
+
+def opened(path: PathLike) -> Profile:
+    """Open a saved profile without a warning."""
     return Profile(parse(run(["report", argument(path), "--format=json"]).text))
+
+
+def remarked(p: Profile, stacklevel: int) -> Profile:
+    """Warn of what a profile lacks."""
+    if p.incomplete:
+        parts = []
+        for m in p.incomplete:
+            part = m.text or m.cause
+            if m.want is not None:
+                part += f": {m.got or 0} of {m.want}"
+            parts.append(part)
+        warnings.warn(f"the profile is incomplete: {'; '.join(parts)}", OpmeterWarning, stacklevel)
+    return p
 
 
 @overload

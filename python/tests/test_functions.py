@@ -209,8 +209,22 @@ class Functions(ModelCase):
         file.write_text(json.dumps(RECORD), encoding="utf-8")
         p = opmeter.import_record(file)
         self.assertEqual([x.op for x in p.layers], ["Relu"])
+        self.assertEqual(p.incomplete, ())
         joined = opmeter.import_record(file, model=onnx_model())
         self.assertEqual(joined.layers[0].data["outputs"][0]["shape"], [1, 8])
+
+    def test_incomplete(self) -> None:
+        """A record that ends early is told of, wherever it is opened."""
+        file = self.folder / "half.json"
+        file.write_text(json.dumps(RECORD)[:-1], encoding="utf-8")
+        with self.assertWarnsRegex(opmeter.OpmeterWarning, "incomplete: ."):
+            p = opmeter.import_record(file)
+        self.assertIsInstance(p.incomplete[0], opmeter.Missing)
+        self.assertEqual((p.incomplete[0].layers, len(p.layers)), ((), 1))
+        p.save(self.folder / "half.opmeter")
+        with self.assertWarns(opmeter.OpmeterWarning) as c:
+            self.assertEqual(opmeter.load(self.folder / "half.opmeter").incomplete, p.incomplete)
+        self.assertEqual(c.filename, __file__)
 
     def test_compress(self) -> None:
         with warnings.catch_warnings():
@@ -367,6 +381,15 @@ class Functions(ModelCase):
         self.assertIsInstance(c.exception, KeyboardInterrupt)
         self.assertIsInstance(c.exception.result, opmeter.Profile)
         self.assertIsNotNone(c.exception.result.latency)
+        # A profile without times is no result.
+        for file, measured in ((self.model, False), (c.exception.result, True)):
+            kept = file if measured else opmeter.summary(file)
+            ends = mock.patch.multiple(
+                _functions, _run=mock.Mock(side_effect=opmeter.Interrupted("stopped")), _kept=lambda _: kept
+            )
+            with ends, self.assertRaises(opmeter.Interrupted) as c:
+                opmeter.profile(self.model)
+            self.assertEqual(c.exception.result, kept if measured else None)
 
     @unittest.skipUnless(find_spec("pandas"), "pandas is absent")
     def test_pandas(self) -> None:
