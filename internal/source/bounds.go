@@ -45,6 +45,31 @@ func bounds(p *profile.Profile) {
 		}
 	}
 	e.into(p)
+	outside(p)
+}
+
+// outsideShare is the part of an inference above which the time in no operator is a finding.
+// Latency and layers of a record may be statistics of different inferences.
+const outsideShare = 0.1
+
+// outside adds a finding for a record whose operators take much less time than an inference: their
+// shares are parts of the rest.
+func outside(p *profile.Profile) {
+	wall, ok := p.Totals.Latency.Best()
+	if p.Reconcile != nil && p.Reconcile.WallS != nil {
+		wall, ok = *p.Reconcile.WallS, true
+	}
+	var sum float64
+	for i := range p.Layers {
+		v, _ := p.Layers[i].Latency.Best()
+		sum += v
+	}
+	if rest := wall - sum; ok && sum > 0 && rest > outsideShare*wall {
+		p.Findings = append(p.Findings, profile.Finding{
+			ID: "reconcile.gaps", Severity: profile.Warning,
+			Text: fmt.Sprintf("%.3g µs (%.0f %%) of an inference are in no operator of the record. Shares are parts of the rest.", rest*1e6, 100*rest/wall),
+		})
+	}
 }
 
 // exceeding collects figures of one quantity that exceed their bound.

@@ -50,3 +50,41 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// Time of an imported inference that is in no operator is told of: shares are parts of the rest.
+func TestTimeInNoOperator(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		kind   profile.TargetKind
+		wall   float64
+		layers []float64
+		want   string
+	}{
+		{profile.TargetImport, 500e-6, []float64{120e-6, 30e-6}, "350 µs (70 %) of an inference are in no operator of the record. Shares are parts of the rest."},
+		{profile.TargetImport, 160e-6, []float64{120e-6, 30e-6}, ""},
+		{profile.TargetImport, 100e-6, []float64{120e-6, 30e-6}, ""}, // layers that overlap
+		{profile.TargetImport, 500e-6, []float64{0, 0}, ""},          // no layer has a time
+		{profile.TargetHost, 500e-6, []float64{120e-6, 30e-6}, ""},   // measured: see reconcile
+	} {
+		p := profile.Profile{Schema: profile.SchemaV1, Target: profile.Target{ID: "x", Kind: tt.kind}, Model: profile.Model{Name: "net"}}
+		p.Totals.Latency = profile.Value(profile.Imported, tt.wall, "")
+		for i := range tt.layers {
+			l := profile.Layer{Index: int64(i), Op: "Conv", State: profile.Ran}
+			if tt.layers[i] > 0 {
+				l.Latency = profile.Value(profile.Imported, tt.layers[i], "")
+			}
+			p.Layers = append(p.Layers, l)
+		}
+		got, err := source.Collect(t.Context(), script{events: []profile.Event{{Described: &p}, {Done: &profile.Done{}}}, kill: -1}, source.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text string
+		for _, f := range got.Findings {
+			text += f.Text
+		}
+		if text != tt.want {
+			t.Errorf("%s of %v: %q, want %q", tt.kind, tt.wall, text, tt.want)
+		}
+	}
+}
