@@ -417,7 +417,10 @@ func compare(c *call, in *compareArgs) (*compareAnswer, string, error) {
 		}
 		args = append(args, "--quantity="+in.Quantity)
 	}
-	for _, f := range in.Files {
+	for i, f := range in.Files {
+		if slices.Contains(in.Files[:i], f) {
+			return nil, "", fmt.Errorf("files: %s is given twice, and would be compared with itself", clip(f))
+		}
 		path, err := c.s.file("files", f)
 		if err != nil {
 			return nil, "", err

@@ -135,7 +135,14 @@ func (a *explainAnswer) text(cost string) string {
 		s.WriteString(".")
 	}
 	if a.State != string(profile.Ran) {
-		fmt.Fprintf(&s, " State: %s. %s", a.State, a.Cause)
+		fmt.Fprintf(&s, " State: %s", a.State)
+		if a.FusedInto != nil {
+			fmt.Fprintf(&s, " into layer #%d", *a.FusedInto)
+		}
+		s.WriteString(".")
+		if a.Cause != "" {
+			s.WriteString(" " + a.Cause)
+		}
 	}
 	for _, x := range []struct {
 		what string
@@ -170,20 +177,20 @@ type fitArgs struct {
 	Latency float64 `json:"latency_s,omitempty" jsonschema:"maximum latency in seconds"`
 	RAM     int64   `json:"ram_bytes,omitempty" jsonschema:"maximum working memory in bytes"`
 	Flash   int64   `json:"flash_bytes,omitempty" jsonschema:"maximum storage of model and program code in bytes"`
-	Offset  int     `json:"offset,omitempty" jsonschema:"number of chips to skip"`
+	Offset  int     `json:"offset,omitempty" jsonschema:"number of targets to skip"`
 }
 
-// fitRow is a chip.
+// fitRow is a target.
 type fitRow struct {
 	Target  string             `json:"target" jsonschema:"id, the argument target of estimate"`
-	Fits    string             `json:"fits" jsonschema:"yes, perhaps, no, or ? if the memory of the chip is unknown"`
+	Fits    string             `json:"fits" jsonschema:"yes, perhaps, no, or ? if the memory of the target is unknown"`
 	Figures map[string]float64 `json:"figures" jsonschema:"latency_s with its band latency_low_s to latency_high_s, ram_bytes, flash_bytes, energy_j; unknown ones are absent"`
 	Note    string             `json:"note,omitempty"`
 }
 
 type fitAnswer struct {
-	Fit int `json:"fit" jsonschema:"number of chips that fit for sure"`
-	Of  int `json:"of" jsonschema:"number of chips"`
+	Fit int `json:"fit" jsonschema:"number of targets that fit for sure"`
+	Of  int `json:"of" jsonschema:"number of targets"`
 	page[fitRow]
 }
 
@@ -236,10 +243,10 @@ func fit(c *call, in *fitArgs) (*fitAnswer, string, error) {
 		}
 		rows = append(rows, row)
 	}
-	if a.page, err = pageOf(rows, in.Offset, firstRows, "chips", "call fit again with offset"); err != nil {
+	if a.page, err = pageOf(rows, in.Offset, firstRows, "targets", "call fit again with offset"); err != nil {
 		return nil, "", err
 	}
-	text := fmt.Sprintf("%d of %d chips fit for sure.", a.Fit, a.Of)
+	text := fmt.Sprintf("%d of %d targets fit for sure.", a.Fit, a.Of)
 	for _, row := range a.Rows {
 		text += fmt.Sprintf("\n%s%s: %s", marker, row.Target, row.Fits)
 		if v, ok := row.Figures["latency_s"]; ok {

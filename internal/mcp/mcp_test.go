@@ -335,7 +335,7 @@ func TestTools(t *testing.T) {
 	if share(first) < share(second) || share(second) == 0 {
 		t.Errorf("estimate: layers are not ordered by time: %v, %v", first, second)
 	}
-	m = ask("fit", args{"model": "model.yaml", "latency_s": 0.1, "ram_bytes": 1 << 20}, "chips fit for sure", "ra8d1: yes", "more chips: call fit again with offset 20")
+	m = ask("fit", args{"model": "model.yaml", "latency_s": 0.1, "ram_bytes": 1 << 20}, "targets fit for sure", "ra8d1: yes", "more targets: call fit again with offset 20")
 	if n, _ := m["fit"].(float64); n < 1 || m["of"].(float64) < 30 {
 		t.Errorf("fit: %v of %v", m["fit"], m["of"])
 	}
@@ -537,7 +537,7 @@ func TestHostile(t *testing.T) {
 	add("compare", "quantity", args{"files": []string{"p1", "model.yaml"}, "quantity": "--x"})
 	add("compare", "", args{"files": []string{"p1", "model.yaml"}, "quantity": "no_such_key"})
 	add("compare", "offset", args{"files": []string{"p1", "model.yaml"}, "offset": 1 << 20})
-	add("compare", "named twice", args{"files": []string{"p1", "p1"}})
+	add("compare", "files: p1 is given twice", args{"files": []string{"p1", "p1"}})
 	for _, bad := range []any{-1, 16, 1 << 40, 1e300, 0.5, "0", nil} {
 		add("explain_layer", "", args{"profile": "p1", "layer": bad})
 	}

@@ -21,8 +21,8 @@ type tool struct {
 var tools = []tool{
 	{"summary", "Count a model", "Count without measuring: operators, shapes, multiply-accumulates (MACs), parameters and the memory plan of a model. It runs nothing and takes milliseconds.", true, adds(summary)},
 	{"profile", "Measure a model", "Measure a model on this computer: latency with its 95 % confidence interval, and the time of each layer. Measures for the given seconds.", true, adds(measure)},
-	{"estimate", "Estimate a model on a chip", "Predict latency, memory and energy of a model on a chip that is absent, such as stm32l4r5 or esp32-s3. fit lists the ids of chips.", true, adds(estimate)},
-	{"fit", "Find chips for a model", "Estimate a model on all chips and say which ones hold it within the limits, fastest first.", false, adds(fit)},
+	{"estimate", "Estimate a model on a chip", "Predict latency, memory and energy of a model on a chip that is absent, such as stm32l4r5 or esp32-s3. fit lists the ids of targets.", true, adds(estimate)},
+	{"fit", "Find targets for a model", "Estimate a model on all targets, which are chips and cores, and say which ones hold it within the limits, fastest first.", false, adds(fit)},
 	{"import", "Read a profile of another tool", "Read a profile or trace that another tool made, such as ONNX Runtime, TensorRT or a Chrome trace. The format is detected. With a model its layers get shapes and work.", false, adds(importRecord)},
 	{"compare", "Compare profiles", "Compare two or more profiles, records of other tools or model files: which is faster, and which operators differ. Ratios are relative to the first. Model files are counted and have no times.", true, adds(compare)},
 	{"layers", "List layers of a profile", "List layers of a profile in an order, page by page.", false, adds(layers)},

@@ -112,3 +112,17 @@ func TestComparedRow(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A layer that did not run by itself says where it went, or why, without loose ends.
+func TestState(t *testing.T) {
+	for want, a := range map[string]explainAnswer{
+		" State: fused into layer #3.":             {State: "fused", FusedInto: new(int64(3))},
+		" State: lost. by_record: no such layer":   {State: "lost", Cause: "by_record: no such layer"},
+		"Layer #0 of 1 is RELU. State: not_timed.": {State: "not_timed"},
+	} {
+		a.Op, a.Of = "RELU", 1
+		if got := a.text("latency_s"); !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want the end %q", got, want)
+		}
+	}
+}
