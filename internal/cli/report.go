@@ -164,6 +164,9 @@ func (a *app) writeTo(path string, p *profile.Profile, o *outputFlags) ([]string
 		if err := report.File(path, p, o.options(a)); err != nil {
 			return nil, err
 		}
+		if left := report.LeftOut(path, p); left != "" {
+			fmt.Fprintf(a.err, "opmeter: %s: %s\n", text.Clean(path), left)
+		}
 		return []string{path}, nil
 	}
 	names, err := report.Folder(path, p, o.options(a))

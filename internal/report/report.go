@@ -165,6 +165,14 @@ func Endings() [][2]string {
 	return out
 }
 
+// LeftOut says what a file of a profile leaves out, "" for nothing.
+func LeftOut(path string, p *profile.Profile) string {
+	if format, err := FormatOf(path); err != nil || format != "nodes" {
+		return ""
+	}
+	return modelexplorer.LeftOut(p)
+}
+
 // FormatOf returns the format for a file name's ending, or an error that lists
 // the endings.
 func FormatOf(path string) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -30,24 +31,7 @@ var ErrNoNodes = errors.New("no layer with a latency leads back to a node of the
 // Values of one graph are written without its name: Model Explorer shows them on the graph that
 // is open, whatever its name.
 func Write(w io.Writer, p *profile.Profile) error {
-	graphs, names := map[int64]map[int64]float64{}, map[int64]string{0: "main"}
-	called := map[profile.SourceNode]string{}
-	for i := range p.Layers {
-		l := &p.Layers[i]
-		v, ok := l.Latency.Best()
-		if !ok || l.State != profile.Ran || l.Provenance == nil || len(l.Provenance.SourceNodes) == 0 {
-			continue
-		}
-		n := l.Provenance.SourceNodes[0]
-		if graphs[n.Graph] == nil {
-			graphs[n.Graph] = map[int64]float64{}
-		}
-		graphs[n.Graph][n.Node] += v
-		called[profile.SourceNode{Graph: n.Graph, Node: n.Node}] = n.Name
-		if names[n.Graph] == "" {
-			names[n.Graph] = l.Graph
-		}
-	}
+	graphs, names, called := times(p)
 	onnx := p.Model.Format == "onnx"
 	var parts [][]byte
 	used := map[string]bool{}
@@ -56,12 +40,9 @@ func Write(w io.Writer, p *profile.Profile) error {
 		for _, n := range slices.Sorted(maps.Keys(graphs[g])) {
 			id := strconv.FormatInt(n, 10)
 			if onnx {
-				// Model Explorer renames all but the first node of a name.
-				id = called[profile.SourceNode{Graph: g, Node: n}]
-				if id == "" || used[id] {
+				if id = called[profile.SourceNode{Graph: g, Node: n}]; !own(used, id) {
 					continue
 				}
-				used[id] = true
 			}
 			if len(one) > 0 {
 				one = append(one, ",\n"...)
@@ -92,6 +73,62 @@ func Write(w io.Writer, p *profile.Profile) error {
 	}
 	_, _ = b.WriteString("\n}\n")
 	return b.Flush()
+}
+
+// own reports whether a node of an ONNX model has a name, and is the first that has it: Model
+// Explorer renames the others.
+func own(used map[string]bool, name string) bool {
+	if name == "" || used[name] {
+		return false
+	}
+	used[name] = true
+	return true
+}
+
+// LeftOut says which nodes [Write] leaves out, "" for none.
+func LeftOut(p *profile.Profile) string {
+	if p.Model.Format != "onnx" {
+		return ""
+	}
+	graphs, _, called := times(p)
+	used := map[string]bool{}
+	var left, nodes int
+	var lost, all float64
+	for _, g := range slices.Sorted(maps.Keys(graphs)) {
+		for _, n := range slices.Sorted(maps.Keys(graphs[g])) {
+			nodes, all = nodes+1, all+graphs[g][n]
+			if !own(used, called[profile.SourceNode{Graph: g, Node: n}]) {
+				left, lost = left+1, lost+graphs[g][n]
+			}
+		}
+	}
+	if left == 0 || all <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes with a time left out (no name of their own), %.0f %% of the time", left, nodes, 100*lost/all)
+}
+
+// times returns the times of nodes by graph, the names of graphs, and those of nodes.
+func times(p *profile.Profile) (graphs map[int64]map[int64]float64, names map[int64]string, called map[profile.SourceNode]string) {
+	graphs, names = map[int64]map[int64]float64{}, map[int64]string{0: "main"}
+	called = map[profile.SourceNode]string{}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		v, ok := l.Latency.Best()
+		if !ok || l.State != profile.Ran || l.Provenance == nil || len(l.Provenance.SourceNodes) == 0 {
+			continue
+		}
+		n := l.Provenance.SourceNodes[0]
+		if graphs[n.Graph] == nil {
+			graphs[n.Graph] = map[int64]float64{}
+		}
+		graphs[n.Graph][n.Node] += v
+		called[profile.SourceNode{Graph: n.Graph, Node: n.Node}] = n.Name
+		if names[n.Graph] == "" {
+			names[n.Graph] = l.Graph
+		}
+	}
+	return graphs, names, called
 }
 
 // results writes the values of a graph and their colours.

@@ -136,3 +136,25 @@ func TestNames(t *testing.T) {
 		t.Errorf("nodes without names: %v", err)
 	}
 }
+
+// Nodes that a file leaves out are counted, with their part of the time.
+func TestLeftOut(t *testing.T) {
+	var p profile.Profile
+	for i, name := range []string{"conv", "", "conv", "relu"} {
+		p.Layers = append(p.Layers, profile.Layer{
+			Index: int64(i), Op: "Conv", State: profile.Ran, Latency: profile.Value(profile.Measured, float64(i+1), ""),
+			Provenance: &profile.Provenance{SourceNodes: []profile.SourceNode{{Node: int64(i), Name: name}}},
+		})
+	}
+	if got := LeftOut(&p); got != "" {
+		t.Errorf("nodes of other formats are named by their positions: %q", got)
+	}
+	p.Model.Format = "onnx"
+	if got, want := LeftOut(&p), "2 of 4 nodes with a time left out (no name of their own), 50 % of the time"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p.Layers[1], p.Layers[2] = p.Layers[0], p.Layers[3]
+	if got := LeftOut(&p); got != "" {
+		t.Errorf("all are there: %q", got)
+	}
+}
