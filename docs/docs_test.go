@@ -5,8 +5,11 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/opmeter/opmeter/target"
 )
 
 var (
@@ -82,6 +85,25 @@ func TestIndex(t *testing.T) {
 		}
 		if !strings.Contains(all[index], "]("+to+")") {
 			t.Errorf("%s: no line for %s", index, name)
+		}
+	}
+}
+
+// Pages count the targets as the program does: fit estimates for all of them.
+func TestTargetCount(t *testing.T) {
+	set, err := target.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := regexp.MustCompile(`(\d+) (?:microcontroller )?targets`)
+	for _, name := range []string{"../README.md", "why.md"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := count.FindSubmatch(b)
+		if want := strconv.Itoa(len(set.List())); m == nil || string(m[1]) != want {
+			t.Errorf("%s: count of targets %q, want %s", name, m, want)
 		}
 	}
 }
