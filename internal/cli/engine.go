@@ -15,6 +15,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/engine"
+	"github.com/opmeter/opmeter/internal/external/find"
 	"github.com/opmeter/opmeter/internal/measure/quality"
 	"github.com/opmeter/opmeter/internal/measure/speedlog"
 	"github.com/opmeter/opmeter/profile"
@@ -67,6 +68,34 @@ func (f *engineFlags) set(c *cobra.Command) {
 	if v := os.Getenv(engineVariable); v != "" && !c.Flags().Changed("engine") {
 		f.list = v
 	}
+}
+
+// reads refuses engines that do not read a model's format, before they are searched for: what
+// would get such an engine does not help. Folders and several models are read one by one later.
+func (f *engineFlags) reads(models []string) error {
+	specs, err := find.Parse(f.list)
+	if err != nil || len(models) != 1 {
+		return nil // said where they are found
+	}
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(models[0])), ".")
+	if format != "onnx" && format != "tflite" {
+		return nil
+	}
+	var others []string
+	for _, e := range find.Engines {
+		if !e.Program && slices.Contains(e.Formats, format) {
+			others = append(others, e.Name)
+		}
+	}
+	for _, s := range specs {
+		i := slices.IndexFunc(find.Engines, func(e find.Engine) bool { return e.Name == s.Engine })
+		if i < 0 || slices.Contains(find.Engines[i].Formats, format) {
+			continue
+		}
+		e := &find.Engines[i]
+		return useError("--engine %s: %s reads .%s models only, %s is .%s: use --engine %s", e.Name, e.Title, strings.Join(e.Formats, " and ."), models[0], format, strings.Join(others, " or "))
+	}
+	return nil
 }
 
 // find finds the engines that were asked for.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/model/netspec"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
@@ -46,6 +47,9 @@ it on a board. Several models or targets print a line each.`,
 				return err
 			}
 			e.set(c)
+			if err := e.reads(args); err != nil {
+				return err
+			}
 			engines, err := e.find()
 			if err != nil {
 				return err
@@ -279,6 +283,9 @@ func (a *app) one(ctx context.Context, path string, run profiler, b bounds) (p *
 	// Said before the measurement, not after it.
 	for _, file := range b.files {
 		if format, err := report.FormatOf(file); err == nil && format == "onnx" && m.Format() != "onnx" {
+			if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+				return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: first: opmeter build %s -o %s", file, shellword.Quote(path), shellword.Quote(strings.TrimSuffix(filepath.Base(path), ext)+".onnx"))
+			}
 			return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: %s is a %s model", file, baseName(path), m.Format())
 		}
 	}

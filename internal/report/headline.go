@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
@@ -251,7 +252,7 @@ func nextStep(p *profile.Profile) string {
 			return fmt.Sprintf("try --threads 2 (of %d CPUs) and opmeter compare", cpus)
 		}
 		if p.Target.Engine == "opmeter" {
-			return "compare with the engine that you ship: --engine opmeter," + shippedEngine(p)
+			return "compare with the engine that you ship: opmeter profile " + shellword.Quote(cmp.Or(p.Model.Path, modelFile(p))) + " --engine opmeter," + shippedEngine(p)
 		}
 	case profile.TargetSimulator:
 		return "measure on the board: --on device:PORT (opmeter devices lists ports)"

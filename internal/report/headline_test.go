@@ -39,7 +39,7 @@ func TestHeadline(t *testing.T) {
 		p    *profile.Profile
 		want string
 	}{
-		{"good", host(), "kws.tflite on this computer (2 threads, avx2)\nLatency 238 µs (95 % CI 231 to 245 µs) · quality: fit for comparing\nMemory peak activations 1.00 KiB · TFLM tensor arena 1.50 KiB + persistent part · flash 4.00 KiB (model)\nNext step compare with the engine that you ship: --engine opmeter,litert"},
+		{"good", host(), "kws.tflite on this computer (2 threads, avx2)\nLatency 238 µs (95 % CI 231 to 245 µs) · quality: fit for comparing\nMemory peak activations 1.00 KiB · TFLM tensor arena 1.50 KiB + persistent part · flash 4.00 KiB (model)\nNext step compare with the engine that you ship: opmeter profile kws.tflite --engine opmeter,litert"},
 		{"one of several signatures", func() *profile.Profile {
 			p := host()
 			p.Model.Signature, p.Model.Signatures = "dec", []string{"dec", "enc"}

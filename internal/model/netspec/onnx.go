@@ -32,10 +32,10 @@ func ONNX(m *graph.Model) (*graph.Model, error) {
 	for _, n := range from.Nodes {
 		convert := converters[n.Op]
 		if convert == nil {
-			return nil, fmt.Errorf("%s: ONNX has no equal operator: build a .tflite file", n.Op)
+			return nil, fmt.Errorf("layer %q: ONNX has no equal operator: build a .tflite file", from.Values[n.Outputs[0]].Name)
 		}
 		if err := convert(c, n); err != nil {
-			return nil, fmt.Errorf("%s: %w", n.Op, err)
+			return nil, fmt.Errorf("layer %q: %w", from.Values[n.Outputs[0]].Name, err)
 		}
 	}
 	for _, id := range from.Outputs {
