@@ -73,10 +73,10 @@ func (f *engineFlags) set(c *cobra.Command) {
 // reads refuses engines that do not read a model's format, before they are searched for: what
 // would get such an engine does not help. Folders and several models are read one by one later.
 func (f *engineFlags) reads(models []string) error {
-	specs, err := find.Parse(f.list)
-	if err != nil || len(models) != 1 {
-		return nil // said where they are found
+	if len(models) != 1 {
+		return nil
 	}
+	specs, _ := find.Parse(f.list) // find says what is wrong
 	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(models[0])), ".")
 	if format != "onnx" && format != "tflite" {
 		return nil
@@ -89,7 +89,7 @@ func (f *engineFlags) reads(models []string) error {
 	}
 	for _, s := range specs {
 		i := slices.IndexFunc(find.Engines, func(e find.Engine) bool { return e.Name == s.Engine })
-		if i < 0 || slices.Contains(find.Engines[i].Formats, format) {
+		if i < 0 || s.Library != "" || slices.Contains(find.Engines[i].Formats, format) {
 			continue
 		}
 		e := &find.Engines[i]

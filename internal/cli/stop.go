@@ -107,8 +107,8 @@ func (p *pending) state() (journals []string, study string, keeps time.Duration)
 
 // Main runs the program with its arguments (without the program's name) and returns
 // the exit status. Ctrl-C, SIGTERM and SIGHUP end a running measurement and keep what was
-// measured; a second signal that is not the same ends the program and what it started. Work that does not end when
-// it is told to, such as one long operator, is left where it is.
+// measured; a second signal that is not the same ends the program and what it started. Work that
+// does not end when it is told to, such as one long operator, is left where it is.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	sig := make(chan os.Signal, 1)
 	a := newApp(watchParent(in, sig), out, errw)

@@ -103,7 +103,7 @@ func TestLauncherSignals(t *testing.T) {
 	}
 }
 
-// A program that is absent or cannot be started is no failed check, whose status is 1.
+// A program that is absent or cannot be started has a status of its own: 1 means a failed check.
 func TestLauncherWithoutProgram(t *testing.T) {
 	for name, program := range map[string]func(string) error{
 		"is absent": func(string) error { return nil },
