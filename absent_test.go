@@ -50,12 +50,13 @@ func beside(t *testing.T, absent bool) string {
 	return path
 }
 
-// TestExternalData: the flash of a model includes its external weights. Without them its counts
-// are the same, hashes and zeros of weights are unknown, and nothing else works.
+// TestExternalData: size and flash of a model include its external weights. Without them its counts
+// are the same, its size, hashes and zeros of weights are unknown, and nothing else works.
 func TestExternalData(t *testing.T) {
 	t.Parallel()
 	for _, absent := range []bool{false, true} {
-		m, err := opmeter.Open(beside(t, absent))
+		path := beside(t, absent)
+		m, err := opmeter.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,8 +67,14 @@ func TestExternalData(t *testing.T) {
 		if macs, params := p.Totals.MACs, p.Totals.Params; macs == nil || *macs != 64*64 || params == nil || *params != 64*64 {
 			t.Errorf("absent %v: %v MACs, %v parameters", absent, macs, params)
 		}
-		if flash, file := p.Totals.FlashBytes, p.Model.FileBytes; flash == nil || *flash != *file+4*64*64 {
-			t.Errorf("absent %v: flash %v beside a file of %v bytes", absent, flash, file)
+		graph, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := graph.Size() + 4*64*64; p.Totals.FlashBytes == nil || *p.Totals.FlashBytes != want {
+			t.Errorf("absent %v: flash %v, want %d", absent, p.Totals.FlashBytes, want)
+		} else if size := p.Model.FileBytes; absent != (size == nil) || size != nil && *size != want {
+			t.Errorf("absent %v: size of the files %v, want %d", absent, size, want)
 		}
 		if known := p.Model.WeightsSHA256 != "" && p.Layers[0].Sparsity != nil; known == absent {
 			t.Errorf("absent %v: hash %q, sparsity %v", absent, p.Model.WeightsSHA256, p.Layers[0].Sparsity)

@@ -74,7 +74,7 @@ func TestGateExternalWeights(t *testing.T) {
 			t.Errorf("%s, unchanged:\n%s", weights, out)
 		}
 		multiplied(t, dir, weights, 1.5)
-		if out := gateOf(); !strings.Contains(out, "note: output y: ") || !strings.Contains(out, "worse, optional") {
+		if out := gateOf(); !strings.Contains(out, `note: output "y": `) || !strings.Contains(out, "worse, optional") {
 			t.Errorf("%s, other weights:\n%s", weights, out)
 		}
 	}

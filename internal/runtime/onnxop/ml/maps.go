@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
@@ -121,7 +120,7 @@ func runCastMap(c *op.Call) error {
 		return err
 	}
 	order := op.Iota(len(at))
-	sorting.Func(order, func(p, q int) int { return at[p] - at[q] })
+	slices.SortFunc(order, func(p, q int) int { return at[p] - at[q] })
 	n, sparse := len(at), a.Str("map_form", "DENSE") == "SPARSE"
 	if sparse {
 		if n = a.Int("max_map", 1); n < 0 || n > math.MaxInt32 {

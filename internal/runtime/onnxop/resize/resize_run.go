@@ -7,7 +7,6 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/element"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
@@ -289,7 +288,7 @@ func newInterpolation[T tensor.Real](c *op.Call) (*interpolation[T], error) {
 	}
 	// The last axis, whose values are interpolated individually, has the fewest values after axes
 	// that shrink and before those that grow.
-	sorting.Stable(p.axes, func(a, b *axisTaps[T]) int { return cmp.Compare(p.grows(a.axis), p.grows(b.axis)) })
+	slices.SortStableFunc(p.axes, func(a, b *axisTaps[T]) int { return cmp.Compare(p.grows(a.axis), p.grows(b.axis)) })
 	return p, nil
 }
 

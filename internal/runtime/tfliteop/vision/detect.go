@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -94,7 +93,7 @@ func choose(boxes []box, scores []float32, most int, limit, least, decay float32
 	}
 	// The best candidate is the last.
 	order := func(a, b candidate) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.box, a.box)) }
-	sorting.Func(queue, order)
+	slices.SortFunc(queue, order)
 	for len(chosen) < most && len(queue) > 0 {
 		top := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
@@ -229,7 +228,7 @@ func (d *detection) keep(boxes []box, score func(i int) float32, most int) []int
 			order = append(order, i)
 		}
 	}
-	sorting.Stable(order, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score(b), score(a)) })
 	d.order, d.gone = order, slices.Grow(d.gone[:0], len(order))
 	gone, kept := d.gone[:len(order)], d.kept[:0]
 	clear(gone)
@@ -268,7 +267,7 @@ func (d *detection) byBox(boxes []box, scores []float32, columns int) []found {
 		for k := range order {
 			order[k] = k
 		}
-		sorting.Stable(order, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
 		for _, k := range order[:per] {
 			list = append(list, found{b, k, row[k]})
 		}
@@ -286,7 +285,7 @@ func (d *detection) byClass(boxes []box, scores []float32, columns int) []found 
 		for _, b := range d.keep(boxes, score, d.perClass) {
 			list = append(list, found{b, k, score(b)})
 		}
-		sorting.Stable(list, func(a, b found) int { return cmp.Compare(b.score, a.score) })
+		slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(b.score, a.score) })
 		list = list[:min(len(list), d.most)]
 	}
 	d.list = list

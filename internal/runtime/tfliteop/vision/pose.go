@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 	"github.com/opmeter/opmeter/internal/runtime/tfliteop/layer"
@@ -152,7 +151,7 @@ func (d *decoder) roots() []root {
 			}
 		}
 	}
-	sorting.Stable(list, func(a, b root) int { return cmp.Compare(b.score, a.score) })
+	slices.SortStableFunc(list, func(a, b root) int { return cmp.Compare(b.score, a.score) })
 	return list
 }
 
@@ -183,7 +182,7 @@ func (d *decoder) poses() []pose {
 			list = append(list, p)
 		}
 	}
-	sorting.Stable(list, func(a, b pose) int { return cmp.Compare(b.total, a.total) })
+	slices.SortStableFunc(list, func(a, b pose) int { return cmp.Compare(b.total, a.total) })
 	return list
 }
 
