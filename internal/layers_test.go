@@ -41,8 +41,10 @@ var layers = [][]string{
 	{"."},                            // public API: models, measurements, estimates
 	{"target"},                       // public API: hardware to estimate for
 	{"compress", "device", "record"}, // public API by topic
+	{"internal/program"},             // opmeter as a child process of servers
 	{"internal/cli"},                 // one file a verb
 	{"internal/mcp"},                 // tools for AI agents: opmeter-mcp alone links them
+	{"internal/server"},              // jobs, results and pages: opmeter-server alone links them
 	{"cmd"},                          // main packages of the product
 	{"internal/testing"},             // what only tests use
 	{"examples", "bench", "tools"},   // programs for developers
@@ -132,8 +134,8 @@ func fault(from, imported string) string {
 	if level(folder) > at {
 		return "it is in a higher layer"
 	}
-	if folder == "internal/mcp" && from == "cmd/opmeter" {
-		return "it brings an HTTP server: only cmd/opmeter-mcp may link it"
+	if within(folder, "internal/mcp", "internal/server") && from == "cmd/opmeter" {
+		return "it brings an HTTP server: only cmd/opmeter-mcp and cmd/opmeter-server may link it"
 	}
 	if rest, ok := strings.CutPrefix(folder, "internal/external/"); ok && rest != "find" &&
 		!within(from, "internal/external", "cmd/opmeter-engine", "internal/testing", "bench") {
@@ -176,6 +178,8 @@ func TestFault(t *testing.T) {
 		{"internal/cli", module + "/internal/mcp", "higher layer"},
 		{"cmd/opmeter", module + "/internal/mcp", "HTTP server"},
 		{"cmd/opmeter-mcp", module + "/internal/mcp", ""},
+		{"cmd/opmeter", module + "/internal/server/work", "HTTP server"},
+		{"cmd/opmeter-server", module + "/internal/server", ""},
 		{"internal/base/stats", "github.com/spf13/cobra", "only internal/cli"},
 		{"internal/model/onnx", "testing", "only tests"},
 		{"internal/fresh", "fmt", "no layer"},
