@@ -104,6 +104,17 @@ type session struct {
 // must have kept to the file, and nothing may have been wrong.
 func openFile(t *testing.T, file, hash string, width, height int) *session {
 	t.Helper()
+	address, err := browser.FileURL(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openURL(t, address, hash, width, height, func(u *url.URL) bool { return u.Scheme == "file" }, "")
+}
+
+// openURL is [openFile] for an address, with the requests that it may make besides data: and blob:,
+// and what expected complaints of the browser contain.
+func openURL(t *testing.T, address, hash string, width, height int, may func(*url.URL) bool, expected string) *session {
+	t.Helper()
 	if _, err := browser.Path(); err != nil {
 		material.Skip(t, "Chromium is absent: "+err.Error())
 	}
@@ -115,13 +126,16 @@ func openFile(t *testing.T, file, hash string, width, height int) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{Tab: tab, t: t}
+	s := &session{Tab: tab, t: t, url: address}
 	t.Cleanup(func() {
 		for _, p := range tab.Problems() {
+			if expected != "" && strings.Contains(p, expected) {
+				continue
+			}
 			t.Errorf("the browser complains: %.500s", p)
 		}
 		for _, r := range tab.Requests() {
-			if u, err := url.Parse(r); err != nil || u.Scheme != "file" && u.Scheme != "data" && u.Scheme != "blob" {
+			if u, err := url.Parse(r); err != nil || !may(u) && u.Scheme != "data" && u.Scheme != "blob" {
 				t.Errorf("the page asks for %.200s", r)
 			}
 		}
@@ -130,9 +144,6 @@ func openFile(t *testing.T, file, hash string, width, height int) *session {
 		}
 		tab.Close()
 	})
-	if s.url, err = browser.FileURL(file); err != nil {
-		t.Fatal(err)
-	}
 	s.must(tab.Goto(s.url + hash))
 	return s
 }

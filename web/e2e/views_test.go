@@ -41,7 +41,7 @@ func (s *session) audit() []string {
 	if !eval[bool](s, `"axe" in window`) {
 		eval[any](s, source+"; null")
 	}
-	return eval[[]string](s, `axe.run(document, { preload: false, resultTypes: ["violations"] }).then((r) =>
+	return eval[[]string](s, `axe.run(document, { preload: false, iframes: false, resultTypes: ["violations"] }).then((r) =>
 		r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + (n.any[0] ?? n.all[0] ?? n.none[0])?.message)))`)
 }
 

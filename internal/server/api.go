@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/program"
+	"github.com/opmeter/opmeter/internal/server/blob"
+	"github.com/opmeter/opmeter/internal/server/queue"
+	"github.com/opmeter/opmeter/internal/server/store"
+)
+
+// prefix begins the paths of the API.
+const prefix = "/api/v1"
+
+// routes makes the handler of all requests.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	c := huma.DefaultConfig("opmeter", buildinfo.Version())
+	c.Info.Description = "Profiles of neural-network models: upload a file, start a job, read its run."
+	c.DocsPath, c.SchemasPath = "", ""
+	c.CreateHooks = nil // no links to schemas in each answer
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	api := humago.New(mux, c)
+	api.UseMiddleware(s.allowed(api))
+	s.addProjects(api)
+	s.addRuns(api)
+	s.addJobs(api)
+	s.addAdmin(api)
+	s.addWorkers(api)
+	s.addFiles(mux, api)
+	s.addPages(mux)
+	s.addHealth(mux)
+	return s.guarded(mux)
+}
+
+// roleKey holds the role of an operation.
+const roleKey = "role"
+
+// anyone is the role of operations that need no token.
+const anyone store.Role = "anyone"
+
+// allowed refuses callers without the role of an operation.
+func (s *Server) allowed(api huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		c := who(ctx.Context())
+		need, ok := ctx.Operation().Metadata[roleKey].(store.Role)
+		switch {
+		case ok && need == anyone:
+			next(ctx)
+		case c.role == "":
+			_ = huma.WriteErr(api, ctx, http.StatusUnauthorized, "this server needs a token: send Authorization: Bearer TOKEN")
+		case !c.may(need):
+			_ = huma.WriteErr(api, ctx, http.StatusForbidden, fmt.Sprintf("the token has the role %s, this needs %s", c.role, need))
+		default:
+			next(ctx)
+		}
+	}
+}
+
+// add registers an operation: "GET /runs/{id}" with the role that it needs and what it does.
+func add[In, Out any](api huma.API, route, id string, role store.Role, summary string, f func(context.Context, *In) (*Out, error), change ...func(*huma.Operation)) {
+	method, path, _ := strings.Cut(route, " ")
+	o := huma.Operation{
+		Method: method, Path: prefix + path, OperationID: id, Summary: summary, Metadata: map[string]any{roleKey: role},
+		Security: []map[string][]string{{"token": {}}}, MaxBodyBytes: 1 << 20,
+		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests},
+	}
+	if method != http.MethodGet {
+		o.Errors = append(o.Errors, http.StatusConflict)
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	huma.Register(api, o, func(ctx context.Context, in *In) (*Out, error) {
+		out, err := f(ctx, in)
+		return out, asProblem(err)
+	})
+}
+
+// asProblem gives an error its status.
+func asProblem(err error) error {
+	var known huma.StatusError
+	var unable *program.Problem // opmeter cannot do with a file what was asked
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, blob.ErrNotFound), errors.Is(err, queue.ErrNotFound):
+		return huma.Error404NotFound(err.Error())
+	case errors.Is(err, store.ErrExists), errors.Is(err, queue.ErrEnded), errors.Is(err, queue.ErrLate), errors.Is(err, queue.ErrStop), errors.Is(err, blob.ErrOffset):
+		return huma.Error409Conflict(err.Error())
+	case errors.Is(err, blob.ErrTooLarge):
+		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
+	case errors.As(err, &unable), errors.Is(err, blob.ErrHash):
+		return huma.Error422UnprocessableEntity(err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return huma.Error503ServiceUnavailable("the request ended before its answer")
+	}
+	return huma.Error500InternalServerError(err.Error())
+}
+
+// problem writes an error of a request outside the API in the form of those of the API.
+func problem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = jsonx.MarshalWrite(w, &huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
+}
+
+// item is an answer with a body.
+type item[T any] struct{ Body T }
+
+// page is a part of a list.
+type listed[T any] struct {
+	Items []T `json:"items"`
+	// Next continues the list: send it as "before". Absent at the end.
+	Next string `json:"next,omitempty"`
+}
+
+// Paged is what lists take.
+type Paged struct {
+	Before string `query:"before" maxLength:"64" doc:"the field next of the part before"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"how many at most"`
+}
+
+// cut makes a part of a list from one item more than the limit.
+func cut[T any](all []T, limit int, id func(*T) string) listed[T] {
+	l := listed[T]{Items: all}
+	if len(all) > limit {
+		l.Items = all[:limit]
+		l.Next = id(&l.Items[limit-1])
+	}
+	if l.Items == nil {
+		l.Items = []T{}
+	}
+	return l
+}
+
+// Named is the path of one thing.
+type Named struct {
+	ID string `path:"id" maxLength:"64"`
+}
+
+// project finds a project that the caller may see.
+func (s *Server) project(ctx context.Context, tx *store.Tx, idOrName string) (store.Project, error) {
+	p, err := tx.Project(idOrName)
+	if err == nil && !who(ctx).sees(p.ID) {
+		return store.Project{}, store.ErrNotFound
+	}
+	return p, err
+}
+
+// run finds a run that the caller may see.
+func (s *Server) run(ctx context.Context, tx *store.Tx, id string) (store.Run, error) {
+	r, err := tx.Run(id)
+	c := who(ctx)
+	if err == nil && (!c.sees(r.Project) || c.runs != nil && !slices.Contains(c.runs, id)) {
+		return store.Run{}, store.ErrNotFound
+	}
+	return r, err
+}

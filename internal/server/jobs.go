@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/sse"
+
+	"github.com/opmeter/opmeter/internal/server/queue"
+	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/internal/server/work"
+)
+
+// jobBody asks for a job.
+type jobBody struct {
+	Project string            `json:"project" minLength:"1" maxLength:"200" doc:"id or name; a project that is absent is added"`
+	Kind    string            `json:"kind" enum:"profile,import,saved" doc:"profile measures or estimates a model, import reads a record of another tool, saved takes a saved profile"`
+	Inputs  []inputBody       `json:"inputs" minItems:"1" maxItems:"8" doc:"the file to work on, then those that it refers to"`
+	Options map[string]string `json:"options,omitempty" doc:"as the flags of opmeter, such as on, engine, threads"`
+	Labels  labelsBody        `json:"labels,omitempty"`
+	Tags    []string          `json:"tags,omitempty" maxItems:"50"`
+}
+
+type inputBody struct {
+	Name string `json:"name" minLength:"1" maxLength:"200"`
+	Hash string `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of an uploaded file"`
+}
+
+// labelsBody says where a model comes from.
+type labelsBody struct {
+	Branch string `json:"branch,omitempty" maxLength:"200"`
+	Commit string `json:"commit,omitempty" maxLength:"200"`
+	Pull   string `json:"pull,omitempty" maxLength:"200" doc:"number of the pull request"`
+	Note   string `json:"note,omitempty" maxLength:"4000"`
+}
+
+// maxWaiting bounds the jobs that wait or run.
+const maxWaiting = 100_000
+
+func (s *Server) addJobs(api huma.API) {
+	add(api, "POST /jobs", "add-job", store.Start, "Start a job", func(ctx context.Context, in *struct {
+		Key  string `header:"Idempotency-Key" maxLength:"200" doc:"the same key again returns the first job"`
+		Body jobBody
+	},
+	) (*item[queue.Job], error) {
+		j, err := s.newJob(ctx, in.Key, &in.Body)
+		return &item[queue.Job]{j}, err
+	}, func(o *huma.Operation) { o.DefaultStatus = 201; o.Errors = append(o.Errors, 422, 503) })
+	add(api, "GET /jobs", "list-jobs", store.Read, "List jobs that wait or run, and those that ended lately", func(ctx context.Context, in *struct {
+		Paged
+		State string `query:"state" enum:"waiting,running,done,failed,cancelled"`
+	},
+	) (*item[listed[queue.Job]], error) {
+		all := s.queue.Jobs(func(j *queue.Job) bool {
+			return who(ctx).sees(j.Project) && (in.State == "" || string(j.State) == in.State) && (in.Before == "" || j.ID < in.Before)
+		})
+		return &item[listed[queue.Job]]{cut(all, in.Limit, func(j *queue.Job) string { return j.ID })}, nil
+	})
+	add(api, "GET /jobs/{id}", "get-job", store.Read, "The state of a job", func(ctx context.Context, in *Named) (*item[queue.Job], error) {
+		j, err := s.job(ctx, in.ID)
+		return &item[queue.Job]{j}, err
+	})
+	add(api, "POST /jobs/{id}/cancel", "cancel-job", store.Start, "End a job", func(ctx context.Context, in *Named) (*item[queue.Job], error) {
+		if _, err := s.job(ctx, in.ID); err != nil {
+			return nil, err
+		}
+		j, err := s.queue.Cancel(ctx, in.ID)
+		return &item[queue.Job]{j}, err
+	})
+	sse.Register(api, huma.Operation{
+		OperationID: "follow-job", Method: "GET", Path: prefix + "/jobs/{id}/events", Summary: "Follow a job until it ends",
+		Metadata: map[string]any{roleKey: store.Read}, Security: []map[string][]string{{"token": {}}},
+	}, map[string]any{"state": queue.Job{}, "absent": absent{}}, func(ctx context.Context, in *Named, send sse.Sender) {
+		if j, err := s.job(ctx, in.ID); err != nil || j.State.Ended() {
+			if err != nil {
+				_ = send.Data(absent{err.Error()})
+			} else {
+				_ = send.Data(j)
+			}
+			return
+		}
+		states, stop := s.queue.Follow(in.ID)
+		defer stop()
+		for {
+			select {
+			case j := <-states:
+				if send.Data(j) != nil || j.State.Ended() {
+					return
+				}
+			case <-ctx.Done():
+				return
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// absent says that there is no job to follow.
+type absent struct {
+	Problem string `json:"problem"`
+}
+
+// job finds a job that the caller may see: in the queue, or by its result once the queue forgot it.
+func (s *Server) job(ctx context.Context, id string) (queue.Job, error) {
+	j, err := s.queue.Job(ctx, id)
+	if err == nil && who(ctx).sees(j.Project) {
+		return j, nil
+	}
+	if err != nil && err != queue.ErrNotFound { //nolint:errorlint // returned as it is
+		return j, err
+	}
+	var r store.Run
+	err = s.db.View(ctx, func(tx *store.Tx) (err error) { r, err = tx.RunOf(id); return err })
+	if err != nil || !who(ctx).sees(r.Project) {
+		return queue.Job{}, queue.ErrNotFound
+	}
+	return queue.Job{ID: id, Project: r.Project, State: queue.Done, Runs: []string{r.ID}, Created: r.Created, Changed: r.Created, Inputs: []queue.Input{}}, nil
+}
+
+// newJob checks a job and queues it.
+func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job, error) {
+	c := who(ctx)
+	j := queue.Job{
+		ID: store.NewID(time.Now()), Kind: b.Kind, Options: b.Options, Tags: cleanTags(b.Tags), Who: c.name,
+		Labels: map[string]string{"branch": b.Labels.Branch, "commit": b.Labels.Commit, "pull": b.Labels.Pull, "note": b.Labels.Note},
+	}
+	if key != "" {
+		// The same caller with the same key gets the same job.
+		h := sha256.Sum256([]byte(c.name + "\x00" + key))
+		j.ID = "k" + hex.EncodeToString(h[:12])
+		if old, err := s.job(ctx, j.ID); err == nil {
+			return old, nil
+		}
+	}
+	for _, in := range b.Inputs {
+		if _, err := s.files.Size(in.Hash); err != nil {
+			return j, huma.Error422UnprocessableEntity(fmt.Sprintf("file %s (%s) is not here: upload it first with PUT %s/files/%s", in.Name, in.Hash, prefix, in.Hash))
+		}
+		j.Inputs = append(j.Inputs, queue.Input{Name: cleanName(in.Name), Hash: in.Hash})
+	}
+	if err := work.Check(&j); err != nil {
+		return j, huma.Error422UnprocessableEntity(err.Error())
+	}
+	if n, err := s.queue.Length(ctx); err != nil || n >= maxWaiting {
+		return j, huma.Error503ServiceUnavailable(fmt.Sprintf("%d jobs wait already: try again later", n), err)
+	}
+	err := s.db.Change(ctx, func(tx *store.Tx) error {
+		p, err := s.project(ctx, tx, b.Project)
+		if err == store.ErrNotFound && c.project == "" { //nolint:errorlint // returned as it is
+			p, err = tx.AddProject(b.Project, "")
+		}
+		if err == nil && p.Deleted != nil {
+			err = huma.Error409Conflict("project " + p.Name + " is in the bin: restore it first")
+		}
+		j.Project = p.ID
+		return err
+	})
+	if err != nil {
+		return j, err
+	}
+	return s.queue.Add(ctx, j)
+}
+
+// cleanName makes a name of a file that is safe in any folder. Its ending stays.
+func cleanName(name string) string {
+	out := []rune{}
+	for _, r := range name {
+		if r == '/' || r == '\\' {
+			out = out[:0]
+			continue
+		}
+		if r < ' ' || r == 0x7f || r == '\ufffd' || r == ':' {
+			r = '_'
+		}
+		out = append(out, r)
+	}
+	for len(out) > 0 && (out[0] == '.' || out[0] == '-') {
+		out = out[1:]
+	}
+	if len(out) == 0 {
+		return "file"
+	}
+	return string(out)
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/profile/compare"
+)
+
+// pages keeps pages of profiles and comparisons. Each is made once, by a child process.
+type pages struct {
+	dir    string
+	making *sync.Map // key → *sync.Mutex
+	slots  chan struct{}
+}
+
+const (
+	// keptPages bounds the pages that are kept.
+	keptPages = 500
+	// makers bounds the pages that are made at the same time.
+	makers = 2
+)
+
+func openPages(dir string) (pages, error) {
+	p := pages{dir: dir, making: &sync.Map{}, slots: make(chan struct{}, makers)}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return p, fmt.Errorf("folder for pages: %w", err)
+	}
+	return p, nil
+}
+
+// trim removes the pages that were not read for longest.
+func (p *pages) trim() error {
+	files, err := os.ReadDir(p.dir)
+	if len(files) <= keptPages {
+		return err
+	}
+	type old struct {
+		name string
+		at   time.Time
+	}
+	var all []old
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			all = append(all, old{f.Name(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(all, func(a, b old) int { return b.at.Compare(a.at) })
+	for _, o := range all[min(keptPages, len(all)):] {
+		err = errors.Join(err, os.Remove(filepath.Join(p.dir, o.name)))
+	}
+	return err
+}
+
+// page returns the file of the page of some profiles.
+func (s *Server) page(ctx context.Context, hashes []string) (string, error) {
+	key := sha256.Sum256([]byte(buildinfo.Version() + " " + strings.Join(hashes, " ")))
+	name := hex.EncodeToString(key[:])
+	file := filepath.Join(s.pages.dir, name+".html")
+	lock, _ := s.pages.making.LoadOrStore(name, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	defer s.pages.making.Delete(name)
+	now := time.Now()
+	if os.Chtimes(file, now, now) == nil {
+		return file, nil
+	}
+	select {
+	case s.pages.slots <- struct{}{}:
+		defer func() { <-s.pages.slots }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	dir, err := os.MkdirTemp(s.pages.dir, "making")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	var inputs []string
+	for i, h := range hashes {
+		// Programs go by the ending of a name, so the file gets one.
+		link := filepath.Join(dir, fmt.Sprintf("%d.opmeter", i+1))
+		if err := os.Link(s.files.Path(h), link); err != nil {
+			return "", err
+		}
+		inputs = append(inputs, link)
+	}
+	made := filepath.Join(dir, "page.html")
+	if err := s.runner.Page(ctx, inputs, made); err != nil {
+		return "", err
+	}
+	return file, os.Rename(made, file)
+}
+
+// addPages adds what browsers show.
+func (s *Server) addPages(mux *http.ServeMux) {
+	mux.HandleFunc("GET /runs/{id}/page", s.forRole(store.Read, func(w http.ResponseWriter, r *http.Request) {
+		s.showPage(w, r, []string{r.PathValue("id")})
+	}))
+	mux.HandleFunc("GET /compare/page", s.forRole(store.Read, func(w http.ResponseWriter, r *http.Request) {
+		ids := strings.Split(r.URL.Query().Get("runs"), ",")
+		if len(ids) < 2 || len(ids) > compare.MaxRuns {
+			problem(w, http.StatusBadRequest, fmt.Sprintf("runs: expected 2 to %d ids with commas between", compare.MaxRuns))
+			return
+		}
+		s.showPage(w, r, ids)
+	}))
+	mux.HandleFunc("GET /runs/{id}/profile", s.forRole(store.Read, func(w http.ResponseWriter, r *http.Request) {
+		runs, err := s.runsOf(r.Context(), []string{r.PathValue("id")})
+		if err != nil {
+			s.failed(w, err)
+			return
+		}
+		s.send(r.Context(), w, r, runs[0].Blob, runs[0].ID+".opmeter")
+	}))
+	s.addFront(mux)
+}
+
+// runsOf finds runs that the caller may see.
+func (s *Server) runsOf(ctx context.Context, ids []string) (runs []store.Run, err error) {
+	err = s.db.View(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			r, err := s.run(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			runs = append(runs, r)
+		}
+		return nil
+	})
+	return runs, err
+}
+
+// pagePolicy is what a page of a profile may do: it holds its script in itself and loads nothing.
+const pagePolicy = "sandbox allow-scripts allow-downloads allow-popups; default-src 'none'; script-src 'unsafe-inline' blob:; " +
+	"worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; frame-ancestors 'self'"
+
+// showPage sends the page of a run or of several. It runs without an origin, so that nothing in a
+// profile can call the API.
+func (s *Server) showPage(w http.ResponseWriter, r *http.Request, ids []string) {
+	runs, err := s.runsOf(r.Context(), ids)
+	if err != nil {
+		s.failed(w, err)
+		return
+	}
+	hashes := make([]string, len(runs))
+	for i, run := range runs {
+		hashes[i] = run.Blob
+	}
+	file, err := s.page(r.Context(), hashes)
+	if err != nil {
+		s.failed(w, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "private, no-cache")
+	http.ServeFile(w, r, file)
+}

@@ -1,0 +1,223 @@
+// Package push sends profiles, models and records to a server, from a terminal or a CI job.
+package push
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/server/blob"
+	"github.com/opmeter/opmeter/internal/server/queue"
+	"github.com/opmeter/opmeter/internal/server/work"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Labels says where files come from.
+type Labels struct {
+	Branch string `json:"branch,omitzero"`
+	Commit string `json:"commit,omitzero"`
+	Pull   string `json:"pull,omitzero"`
+}
+
+// services lists where CI services keep branch, commit and pull request. The variable that names a
+// service is set in all its jobs.
+var services = []struct {
+	name, present        string
+	branch, commit, pull []string
+}{
+	{"GitHub Actions", "GITHUB_ACTIONS", []string{"GITHUB_HEAD_REF", "GITHUB_REF_NAME"}, []string{"GITHUB_SHA"}, []string{"GITHUB_REF"}},
+	{"GitLab CI", "GITLAB_CI", []string{"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"}, []string{"CI_COMMIT_SHA"}, []string{"CI_MERGE_REQUEST_IID"}},
+	{"Azure Pipelines", "TF_BUILD", []string{"SYSTEM_PULLREQUEST_SOURCEBRANCH", "BUILD_SOURCEBRANCH"}, []string{"BUILD_SOURCEVERSION"}, []string{"SYSTEM_PULLREQUEST_PULLREQUESTNUMBER"}},
+	{"Bitbucket", "BITBUCKET_BUILD_NUMBER", []string{"BITBUCKET_BRANCH"}, []string{"BITBUCKET_COMMIT"}, []string{"BITBUCKET_PR_ID"}},
+	{"CircleCI", "CIRCLECI", []string{"CIRCLE_BRANCH"}, []string{"CIRCLE_SHA1"}, []string{"CIRCLE_PULL_REQUEST"}},
+	{"Buildkite", "BUILDKITE", []string{"BUILDKITE_BRANCH"}, []string{"BUILDKITE_COMMIT"}, []string{"BUILDKITE_PULL_REQUEST"}},
+	{"Travis CI", "TRAVIS", []string{"TRAVIS_PULL_REQUEST_BRANCH", "TRAVIS_BRANCH"}, []string{"TRAVIS_COMMIT"}, []string{"TRAVIS_PULL_REQUEST"}},
+	{"Jenkins", "JENKINS_URL", []string{"CHANGE_BRANCH", "BRANCH_NAME", "GIT_BRANCH"}, []string{"GIT_COMMIT"}, []string{"CHANGE_ID"}},
+}
+
+// Recognise finds out where a CI job stands, and the name of its service, "" outside.
+func Recognise(getenv func(string) string) (l Labels, service string) {
+	first := func(names []string) string {
+		for _, n := range names {
+			if v := getenv(n); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	for _, s := range services {
+		if getenv(s.present) == "" {
+			continue
+		}
+		l = Labels{strings.TrimPrefix(first(s.branch), "refs/heads/"), first(s.commit), number(first(s.pull))}
+		return l, s.name
+	}
+	return l, ""
+}
+
+// number reads the number of a pull request from a number, a reference or an address, "" for none.
+func number(s string) string {
+	s = strings.TrimSuffix(strings.TrimSuffix(s, "/merge"), "/head")
+	if at := strings.LastIndexByte(s, '/'); at >= 0 {
+		s = s[at+1:]
+	}
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return ""
+	}
+	return s
+}
+
+// Git asks git for branch and commit of a folder. Without git, both are unknown.
+func Git(ctx context.Context, dir string) (l Labels) {
+	ask := func(args ...string) string {
+		c := exec.CommandContext(ctx, "git", args...)
+		c.Dir = dir
+		out, err := c.Output()
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(out))
+	}
+	l.Commit = ask("rev-parse", "HEAD")
+	if b := ask("rev-parse", "--abbrev-ref", "HEAD"); b != "HEAD" {
+		l.Branch = b
+	}
+	return l
+}
+
+// Options say what is sent and how.
+type Options struct {
+	Server  *work.Remote
+	Project string
+	Paths   []string
+	Labels  Labels
+	Tags    []string
+	// Wait waits for the results.
+	Wait bool
+	// Poll waits between two questions for a result, nil for half a second.
+	Poll func(context.Context)
+	Out  io.Writer
+}
+
+// models are the endings of model files, which are measured by the server's workers.
+var models = []string{".onnx", ".tflite"}
+
+// kind is what a server does with a file, by its ending.
+func kind(path string) string {
+	switch ext := strings.ToLower(filepath.Ext(path)); {
+	case ext == profile.Extension || ext == ".study":
+		return work.Saved
+	case slices.Contains(models, ext):
+		return work.Profile
+	}
+	return work.Import
+}
+
+// files lists the files to send: those named, and the profiles in folders that are named.
+func files(paths []string) (out []string, err error) {
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			out = append(out, p)
+			continue
+		}
+		found := len(out)
+		err = filepath.WalkDir(p, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() && kind(path) == work.Saved {
+				out = append(out, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == found {
+			return nil, fmt.Errorf("%s: no profile (*%s) inside: name files, or save profiles with -o", p, profile.Extension)
+		}
+	}
+	return out, nil
+}
+
+// Push sends files and prints a line for each: its name and where its result is.
+func Push(ctx context.Context, o *Options) error {
+	all, err := files(o.Paths)
+	if err != nil {
+		return err
+	}
+	if o.Poll == nil {
+		o.Poll = func(ctx context.Context) {
+			select {
+			case <-time.After(500 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}
+	var failed []error
+	jobs := make([]queue.Job, len(all))
+	for i, path := range all {
+		if jobs[i], err = send(ctx, o, path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if !o.Wait {
+			fmt.Fprintf(o.Out, "%s  %s\n", path, o.at("/jobs/"+jobs[i].ID))
+		}
+	}
+	for i, path := range all {
+		for o.Wait && !jobs[i].State.Ended() {
+			if o.Poll(ctx); ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if _, err := o.Server.Call(ctx, http.MethodGet, "/jobs/"+jobs[i].ID, nil, &jobs[i]); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		switch j := &jobs[i]; {
+		case !o.Wait:
+		case len(j.Runs) > 0:
+			fmt.Fprintf(o.Out, "%s  %s\n", path, o.at("/runs/"+j.Runs[0]))
+		default:
+			failed = append(failed, fmt.Errorf("%s: %s", path, cmp.Or(j.Error, "the job was cancelled")))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// at is the address of a page of the server.
+func (o *Options) at(path string) string { return strings.TrimSuffix(o.Server.URL, "/") + path }
+
+// send uploads a file and starts its job. The same file of the same commit makes one job, however
+// often a CI job is repeated.
+func send(ctx context.Context, o *Options, path string) (j queue.Job, err error) {
+	hash, err := blob.Hash(path)
+	if err != nil {
+		return j, err
+	}
+	if err := o.Server.Store(ctx, hash, path); err != nil {
+		return j, err
+	}
+	name := filepath.Base(path)
+	key := sha256.Sum256([]byte(strings.Join([]string{o.Project, name, hash, o.Labels.Commit}, "\x00")))
+	body := map[string]any{
+		"project": o.Project, "kind": kind(path), "inputs": []queue.Input{{Name: name, Hash: hash}}, "labels": o.Labels,
+	}
+	if len(o.Tags) > 0 {
+		body["tags"] = o.Tags
+	}
+	_, err = o.Server.CallWith(ctx, http.MethodPost, "/jobs", body, &j, http.Header{"Idempotency-Key": {hex.EncodeToString(key[:])}})
+	return j, err
+}

@@ -1,0 +1,660 @@
+// Package queue holds the jobs of a server, in NATS JetStream and nowhere else: a stream with the
+// jobs that wait or run, and a key-value bucket with their states. JetStream runs inside the
+// process without a port, or is a cluster elsewhere.
+//
+// A job is delivered to one worker at a time. A worker that is silent for too long loses it, and
+// whatever it reports afterwards is refused: each delivery has a number, and only the latest counts.
+package queue
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+)
+
+var (
+	// ErrNotFound says that there is no such job.
+	ErrNotFound = errors.New("no such job")
+	// ErrLate says that a job was given to another worker, or ended.
+	ErrLate = errors.New("the job is no longer this worker's")
+	// ErrStop says that somebody cancelled a job that runs.
+	ErrStop = errors.New("the job was cancelled")
+	// ErrEnded says that a job ended before.
+	ErrEnded = errors.New("the job has ended")
+)
+
+const (
+	streamName = "opmeter-jobs"
+	bucketName = "opmeter-jobs"
+	keysName   = "opmeter-keys"
+	// attempts is how often a job is given to a worker that falls silent, before it fails.
+	attempts = 5
+)
+
+// Options configure a queue.
+type Options struct {
+	// Dir is the folder of the JetStream inside this process; URL is the address of one elsewhere,
+	// or several with commas between.
+	Dir, URL string
+	// Silence is after which time without a sign of life a worker loses its job.
+	Silence time.Duration
+	// Results returns the results of a job that the database has, empty if it has none.
+	Results func(ctx context.Context, job string) ([]string, error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Queue is an open queue.
+type Queue struct {
+	o        Options
+	server   *server.Server // nil if it is elsewhere
+	conn     *nats.Conn
+	stream   jetstream.Stream
+	js       jetstream.JetStream
+	states   jetstream.KeyValue
+	watch    jetstream.KeyWatcher
+	key      []byte // signs leases
+	replicas int
+
+	mu      sync.Mutex
+	jobs    map[string]Job // what the bucket holds
+	readers map[chan Job]string
+	news    chan struct{} // closed when a job may have become available
+	queues  map[string]jetstream.Consumer
+	turn    int
+	watched sync.WaitGroup
+}
+
+// Open opens the queue and reads the states of all jobs.
+func Open(ctx context.Context, o Options) (q *Queue, err error) {
+	q = &Queue{
+		o: o, jobs: map[string]Job{}, readers: map[chan Job]string{}, news: make(chan struct{}),
+		queues: map[string]jetstream.Consumer{}, replicas: 1,
+	}
+	if q.o.Now == nil {
+		q.o.Now = time.Now
+	}
+	q.o.Silence = cmp.Or(q.o.Silence, 30*time.Second)
+	defer func() {
+		if err != nil {
+			q.Close()
+		}
+	}()
+	if err := q.connect(); err != nil {
+		return nil, fmt.Errorf("job queue: %w", err)
+	}
+	if err := q.prepare(ctx); err != nil {
+		return nil, fmt.Errorf("job queue: %w", err)
+	}
+	if err := q.follow(ctx); err != nil {
+		return nil, fmt.Errorf("states of jobs: %w", err)
+	}
+	return q, nil
+}
+
+// connect starts the server inside this process or connects to one elsewhere.
+func (q *Queue) connect() (err error) {
+	options := []nats.Option{nats.Name("opmeter"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond)}
+	if q.o.URL != "" {
+		q.replicas = min(3, len(strings.Split(q.o.URL, ",")))
+		q.conn, err = nats.Connect(q.o.URL, options...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", withoutPassword(q.o.URL), err)
+		}
+	} else {
+		// Every message reaches the disk before it counts.
+		q.server, err = server.NewServer(&server.Options{
+			JetStream: true, StoreDir: q.o.Dir, DontListen: true, NoSigs: true, NoLog: true, SyncAlways: true, ServerName: "opmeter",
+		})
+		if err != nil {
+			return err
+		}
+		q.server.Start()
+		if !q.server.ReadyForConnections(time.Minute) {
+			return fmt.Errorf("%s: the store of jobs does not start; is another server using this folder?", q.o.Dir)
+		}
+		q.conn, err = nats.Connect("", append(options, nats.InProcessServer(q.server))...)
+		if err != nil {
+			return err
+		}
+	}
+	q.js, err = jetstream.New(q.conn)
+	return err
+}
+
+// withoutPassword hides what stands before the @ of addresses.
+func withoutPassword(urls string) string {
+	all := strings.Split(urls, ",")
+	for i, u := range all {
+		if at := strings.LastIndexByte(u, '@'); at >= 0 {
+			all[i] = "nats://…" + u[at:]
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// prepare makes stream, buckets and the key that signs leases.
+func (q *Queue) prepare(ctx context.Context) (err error) {
+	q.stream, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: streamName, Subjects: []string{"jobs.>"}, Retention: jetstream.WorkQueuePolicy,
+		Storage: jetstream.FileStorage, Replicas: q.replicas, Duplicates: time.Hour,
+	})
+	if err != nil {
+		return err
+	}
+	q.states, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucketName, Storage: jetstream.FileStorage, Replicas: q.replicas})
+	if err != nil {
+		return err
+	}
+	keys, err := q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: keysName, Storage: jetstream.FileStorage, Replicas: q.replicas})
+	if err != nil {
+		return err
+	}
+	fresh := make([]byte, 32)
+	_, _ = rand.Read(fresh) // never fails
+	if _, err := keys.Create(ctx, "leases", fresh); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		return err
+	}
+	entry, err := keys.Get(ctx, "leases")
+	if err != nil {
+		return err
+	}
+	q.key = entry.Value()
+	return nil
+}
+
+// follow keeps the states of all jobs in memory, and returns when it has read those that are there.
+func (q *Queue) follow(ctx context.Context) (err error) {
+	q.watch, err = q.states.WatchAll(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	ready := make(chan struct{})
+	q.watched.Go(func() {
+		for e := range q.watch.Updates() {
+			if e == nil {
+				close(ready)
+				continue
+			}
+			q.seen(e)
+		}
+	})
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// seen takes a change of a state.
+func (q *Queue) seen(e jetstream.KeyValueEntry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.Operation() != jetstream.KeyValuePut {
+		delete(q.jobs, e.Key())
+		return
+	}
+	j, err := decode(e)
+	if err != nil {
+		return // not written by this program
+	}
+	q.jobs[j.ID] = j
+	for c, id := range q.readers {
+		if id == j.ID {
+			offer(c, j)
+		}
+	}
+	if j.State == Waiting {
+		close(q.news)
+		q.news = make(chan struct{})
+	}
+}
+
+// offer gives a reader the latest state. A reader that is slow misses those between.
+func offer(c chan Job, j Job) {
+	for {
+		select {
+		case c <- j:
+			return
+		default:
+		}
+		select {
+		case <-c:
+		default:
+		}
+	}
+}
+
+func decode(e jetstream.KeyValueEntry) (j Job, err error) {
+	err = jsonx.Unmarshal(e.Value(), &j)
+	j.Revision = e.Revision()
+	return j, err
+}
+
+// Close ends the queue. Jobs stay.
+func (q *Queue) Close() {
+	if q.watch != nil {
+		_ = q.watch.Stop()
+		q.watched.Wait()
+	}
+	if q.conn != nil {
+		q.conn.Close()
+	}
+	if q.server != nil {
+		q.server.Shutdown()
+		q.server.WaitForShutdown()
+	}
+}
+
+// Healthy reports whether the queue answers.
+func (q *Queue) Healthy(ctx context.Context) error {
+	_, err := q.stream.Info(ctx)
+	return err
+}
+
+// Length is how many jobs wait or run.
+func (q *Queue) Length(ctx context.Context) (uint64, error) {
+	info, err := q.stream.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return info.State.Msgs, nil
+}
+
+func (q *Queue) millis() int64 { return q.o.Now().UnixMilli() }
+
+// Add queues a job. A job with the id of an earlier one is not added again; the earlier is returned.
+func (q *Queue) Add(ctx context.Context, j Job) (Job, error) {
+	if old, err := q.Job(ctx, j.ID); !errors.Is(err, ErrNotFound) {
+		return old, err
+	}
+	j.State, j.Created = Waiting, q.millis()
+	j.Changed = j.Created
+	body, err := jsonx.Marshal(&j)
+	if err != nil {
+		return j, err
+	}
+	subject := j.Needs.subject()
+	if _, err := q.consumer(ctx, subject); err != nil {
+		return j, err
+	}
+	// The message comes first: if the process ends between both, the worker's turn writes the state.
+	if _, err := q.js.Publish(ctx, subject, body, jetstream.WithMsgID(j.ID)); err != nil {
+		return j, err
+	}
+	j.Revision, err = q.states.Create(ctx, j.ID, body)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return q.Job(ctx, j.ID)
+	}
+	return j, err
+}
+
+// Job returns a job as it stands now.
+func (q *Queue) Job(ctx context.Context, id string) (Job, error) {
+	e, err := q.states.Get(ctx, id)
+	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) {
+		return Job{}, ErrNotFound
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	return decode(e)
+}
+
+// Jobs lists the jobs that a function selects, the latest first.
+func (q *Queue) Jobs(keep func(*Job) bool) (out []Job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, j := range q.jobs {
+		if keep(&j) {
+			out = append(out, j)
+		}
+	}
+	slices.SortFunc(out, func(a, b Job) int { return cmp.Compare(b.ID, a.ID) })
+	return out
+}
+
+// Follow sends the states of a job, the present one first. Call stop in the end.
+func (q *Queue) Follow(id string) (states <-chan Job, stop func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := make(chan Job, 1)
+	if j, ok := q.jobs[id]; ok {
+		c <- j
+	}
+	q.readers[c] = id
+	return c, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		delete(q.readers, c)
+	}
+}
+
+// change rewrites a job, again if another change came between. The function may refuse.
+func (q *Queue) change(ctx context.Context, id string, f func(*Job) error) (Job, error) {
+	for {
+		j, err := q.Job(ctx, id)
+		if err != nil {
+			return j, err
+		}
+		if err := f(&j); err != nil {
+			return j, err
+		}
+		j.Changed = q.millis()
+		body, err := jsonx.Marshal(&j)
+		if err != nil {
+			return j, err
+		}
+		j.Revision, err = q.states.Update(ctx, id, body, j.Revision)
+		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			continue
+		}
+		return j, err
+	}
+}
+
+// Cancel ends a job that waits, and asks the worker of one that runs to stop.
+func (q *Queue) Cancel(ctx context.Context, id string) (Job, error) {
+	return q.change(ctx, id, func(j *Job) error {
+		switch {
+		case j.State.Ended():
+			return ErrEnded
+		case j.State == Waiting:
+			j.State = Cancelled
+		}
+		j.Stop = true
+		return nil
+	})
+}
+
+// Forget removes the states of jobs that ended, where a function says so.
+func (q *Queue) Forget(ctx context.Context, old func(*Job) bool) error {
+	for _, j := range q.Jobs(func(j *Job) bool { return j.State.Ended() && old(j) }) {
+		if err := q.states.Purge(ctx, j.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consumer returns the reader of a subject: a work queue gives each subject one.
+func (q *Queue) consumer(ctx context.Context, subject string) (jetstream.Consumer, error) {
+	q.mu.Lock()
+	c := q.queues[subject]
+	q.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	name := sha256.Sum256([]byte(subject))
+	c, err := q.stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: "jobs-" + base64.RawURLEncoding.EncodeToString(name[:]), FilterSubject: subject,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.o.Silence, MaxDeliver: -1, MaxAckPending: -1, Replicas: q.replicas,
+	})
+	if err != nil {
+		return nil, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queues[subject] = c
+	return c, nil
+}
+
+// subjects lists where jobs wait that a worker can do. Each call begins with another one, so that
+// no kind of job waits for all jobs of another kind.
+func (q *Queue) subjects(ctx context.Context, o *Offers) (out []string, err error) {
+	info, err := q.stream.Info(ctx, jetstream.WithSubjectFilter("jobs.>"))
+	if err != nil {
+		return nil, err
+	}
+	for s := range info.State.Subjects {
+		if n, ok := needs(s); ok && o.can(n) {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	q.mu.Lock()
+	q.turn++
+	at := q.turn
+	q.mu.Unlock()
+	if len(out) > 0 {
+		at %= len(out)
+		out = append(out[at:], out[:at]...)
+	}
+	return out, nil
+}
+
+// Lease is a job that a worker has. The token proves it.
+type Lease struct {
+	Job   Job    `json:"job"`
+	Token string `json:"token"`
+	// SilenceS is after how many seconds without a sign of life the job goes to another worker.
+	SilenceS float64 `json:"silence_s"`
+}
+
+// Lease waits for a job that a worker can do, until the context ends.
+func (q *Queue) Lease(ctx context.Context, worker string, o *Offers) (*Lease, error) {
+	for {
+		q.mu.Lock()
+		news := q.news // before looking, so that no job is missed
+		q.mu.Unlock()
+		subjects, err := q.subjects(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range subjects {
+			c, err := q.consumer(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			l, err := q.take(ctx, c, worker)
+			if err != nil || l != nil {
+				return l, err
+			}
+		}
+		// A job whose worker fell silent is delivered again without a change of its state.
+		again := time.NewTimer(q.o.Silence / 4)
+		select {
+		case <-news:
+		case <-again.C:
+		case <-ctx.Done():
+		}
+		again.Stop()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take gives a worker the next job of a subject, nil if none waits.
+func (q *Queue) take(ctx context.Context, c jetstream.Consumer, worker string) (*Lease, error) {
+	for {
+		batch, err := c.FetchNoWait(1)
+		if err != nil {
+			return nil, err
+		}
+		msg, ok := <-batch.Messages()
+		if !ok {
+			if err := batch.Error(); err != nil && !errors.Is(err, jetstream.ErrNoMessages) {
+				return nil, err
+			}
+			return nil, nil
+		}
+		l, err := q.begin(ctx, msg, worker)
+		if err != nil || l != nil {
+			return l, err
+		}
+		// The job had ended already: on to the next one.
+	}
+}
+
+// begin marks a delivered job as running, nil if it needs no run any more.
+func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*Lease, error) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	var first Job
+	if err := jsonx.Unmarshal(msg.Data(), &first); err != nil {
+		return nil, msg.TermWithReason("not a job of opmeter")
+	}
+	if _, err := q.states.Create(ctx, first.ID, msg.Data()); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		return nil, err
+	}
+	runs, err := q.o.Results(ctx, first.ID)
+	if err != nil {
+		return nil, err
+	}
+	j, err := q.change(ctx, first.ID, func(j *Job) error {
+		switch {
+		case j.State.Ended():
+			return ErrEnded
+		case meta.NumDelivered < j.Attempt:
+			return ErrLate
+		case len(runs) > 0: // the last worker reported, and the server ended before it said so
+			j.State, j.Runs = Done, runs
+			j.finish()
+			return nil
+		case j.Stop:
+			j.State = Cancelled
+			j.finish()
+			return nil
+		case meta.NumDelivered > attempts:
+			j.State = Failed
+			j.finish()
+			j.Error = fmt.Sprintf("%d workers fell silent during this job, the last one was %s: look at its log, the job may need more memory than it has", attempts, j.Worker)
+			return nil
+		}
+		j.State, j.Attempt, j.Worker, j.Doing, j.Share = Running, meta.NumDelivered, worker, "", nil
+		return nil
+	})
+	switch {
+	case errors.Is(err, ErrLate):
+		return nil, nil
+	case errors.Is(err, ErrEnded) || err == nil && j.State.Ended():
+		return nil, msg.DoubleAck(ctx)
+	case err != nil:
+		return nil, err
+	}
+	return &Lease{Job: j, Token: q.sign(j.ID, j.Attempt, msg.Reply()), SilenceS: q.o.Silence.Seconds()}, nil
+}
+
+// finish clears what holds for a job that runs only.
+func (j *Job) finish() { j.Doing, j.Share = "", nil }
+
+// sign makes the token of a lease: the job, the delivery and where to acknowledge, signed.
+func (q *Queue) sign(job string, attempt uint64, reply string) string {
+	body := fmt.Sprintf("%s %d %s", job, attempt, reply)
+	return base64.RawURLEncoding.EncodeToString(append(q.mac(body), body...))
+}
+
+func (q *Queue) mac(body string) []byte {
+	h := hmac.New(sha256.New, q.key)
+	h.Write([]byte(body))
+	return h.Sum(nil)
+}
+
+// lease reads a token.
+func (q *Queue) lease(token string) (job string, attempt uint64, reply string, err error) {
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(b) < sha256.Size || !hmac.Equal(b[:sha256.Size], q.mac(string(b[sha256.Size:]))) {
+		return "", 0, "", ErrLate
+	}
+	if _, err := fmt.Sscanf(string(b[sha256.Size:]), "%s %d %s", &job, &attempt, &reply); err != nil {
+		return "", 0, "", ErrLate
+	}
+	return job, attempt, reply, nil
+}
+
+// held changes a job of a lease that still counts.
+func (q *Queue) held(ctx context.Context, token string, f func(*Job) error) (j Job, reply string, err error) {
+	id, attempt, reply, err := q.lease(token)
+	if err != nil {
+		return j, "", err
+	}
+	j, err = q.change(ctx, id, func(j *Job) error {
+		if j.State != Running || j.Attempt != attempt {
+			return ErrLate
+		}
+		return f(j)
+	})
+	if errors.Is(err, ErrNotFound) {
+		err = ErrLate
+	}
+	return j, reply, err
+}
+
+// Renew tells that a worker is alive and what it does. ErrStop says that it shall stop.
+func (q *Queue) Renew(ctx context.Context, token, doing string, share *float64) error {
+	j, reply, err := q.held(ctx, token, func(j *Job) error { j.Doing, j.Share = doing, share; return nil })
+	if err != nil {
+		return err
+	}
+	if err := q.conn.Publish(reply, []byte("+WPI")); err != nil {
+		return err
+	}
+	if j.Stop {
+		return ErrStop
+	}
+	return nil
+}
+
+// Holder returns the job of a lease if it still counts.
+func (q *Queue) Holder(ctx context.Context, token string) (Job, error) {
+	id, attempt, _, err := q.lease(token)
+	if err != nil {
+		return Job{}, err
+	}
+	j, err := q.Job(ctx, id)
+	if errors.Is(err, ErrNotFound) || err == nil && (j.State != Running || j.Attempt != attempt) {
+		err = ErrLate
+	}
+	return j, err
+}
+
+// Finish ends a job: with its results, with an error, or cancelled if both are empty. The results
+// are in the database before.
+func (q *Queue) Finish(ctx context.Context, token string, runs []string, problem string) (Job, error) {
+	j, reply, err := q.held(ctx, token, func(j *Job) error {
+		j.finish()
+		switch {
+		case problem != "":
+			j.State, j.Error, j.Runs = Failed, problem, runs
+		case len(runs) > 0:
+			j.State, j.Runs = Done, runs
+		default:
+			j.State = Cancelled
+		}
+		return nil
+	})
+	if err != nil {
+		return j, err
+	}
+	// A lost acknowledgement delivers the job again, and begin sees that it has ended.
+	_, err = q.conn.RequestWithContext(ctx, reply, []byte("+ACK"))
+	return j, err
+}
+
+// Release gives a job back, so that another worker can take it at once.
+func (q *Queue) Release(ctx context.Context, token string) error {
+	_, reply, err := q.held(ctx, token, func(j *Job) error { j.State = Waiting; j.finish(); return nil })
+	if err != nil {
+		return err
+	}
+	return q.conn.Publish(reply, []byte("-NAK"))
+}

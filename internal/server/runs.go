@@ -1,0 +1,243 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/opmeter/opmeter/internal/server/store"
+)
+
+// projectBody is what a project is made of.
+type projectBody struct {
+	Name        string `json:"name" minLength:"1" maxLength:"200"`
+	Description string `json:"description,omitempty" maxLength:"4000"`
+}
+
+func (s *Server) addProjects(api huma.API) {
+	add(api, "GET /projects", "list-projects", store.Read, "List projects", func(ctx context.Context, in *struct {
+		Deleted bool `query:"deleted" doc:"list the bin"`
+	},
+	) (*item[listed[store.Project]], error) {
+		var out []store.Project
+		err := s.db.View(ctx, func(tx *store.Tx) error {
+			all, err := tx.Projects(in.Deleted)
+			for _, p := range all {
+				if who(ctx).sees(p.ID) {
+					out = append(out, p)
+				}
+			}
+			return err
+		})
+		return &item[listed[store.Project]]{cut(out, len(out), nil)}, err
+	})
+	add(api, "POST /projects", "add-project", store.Start, "Add a project", func(ctx context.Context, in *struct{ Body projectBody }) (*item[store.Project], error) {
+		if who(ctx).project != "" {
+			return nil, huma.Error403Forbidden("the token is for one project: it cannot add another one")
+		}
+		var p store.Project
+		err := s.db.Change(ctx, func(tx *store.Tx) (err error) {
+			p, err = tx.AddProject(in.Body.Name, in.Body.Description)
+			return err
+		})
+		return &item[store.Project]{p}, err
+	})
+	add(api, "PUT /projects/{id}", "change-project", store.Start, "Rename or describe a project", func(ctx context.Context, in *struct {
+		Named
+		Body projectBody
+	},
+	) (*item[store.Project], error) {
+		var p store.Project
+		err := s.db.Change(ctx, func(tx *store.Tx) (err error) {
+			if p, err = s.project(ctx, tx, in.ID); err != nil {
+				return err
+			}
+			if err = tx.ChangeProject(p.ID, in.Body.Name, in.Body.Description); err != nil {
+				return err
+			}
+			p, err = tx.Project(p.ID)
+			return err
+		})
+		return &item[store.Project]{p}, err
+	})
+	s.addBin(api, "projects", "project", func(ctx context.Context, tx *store.Tx, id string) error {
+		_, err := s.project(ctx, tx, id)
+		return err
+	})
+	add(api, "GET /projects/{id}/series", "list-series", store.Read, "List what a project measures, each with its latest run", func(ctx context.Context, in *Named) (*item[listed[seriesView]], error) {
+		var out []seriesView
+		err := s.db.View(ctx, func(tx *store.Tx) error {
+			p, err := s.project(ctx, tx, in.ID)
+			if err != nil {
+				return err
+			}
+			latest, err := tx.Latest(p.ID)
+			if err != nil {
+				return err
+			}
+			views, err := s.views(tx, latest)
+			for _, v := range views {
+				out = append(out, seriesView{v.About, v})
+			}
+			return err
+		})
+		return &item[listed[seriesView]]{cut(out, len(out), nil)}, err
+	})
+}
+
+// seriesView is a series with its latest run.
+type seriesView struct {
+	store.Series
+	Latest runView `json:"latest"`
+}
+
+// addBin adds deletion and its undo.
+func (s *Server) addBin(api huma.API, table, one string, find func(context.Context, *store.Tx, string) error) {
+	mark := func(verb string, f func(tx *store.Tx, table, id string) error) func(context.Context, *Named) (*struct{}, error) {
+		return func(ctx context.Context, in *Named) (*struct{}, error) {
+			return nil, s.db.Change(ctx, func(tx *store.Tx) error {
+				if err := find(ctx, tx, in.ID); err != nil {
+					return err
+				}
+				if err := f(tx, table, in.ID); err != nil {
+					return err
+				}
+				return tx.Log(who(ctx).name, verb+" "+one, in.ID)
+			})
+		}
+	}
+	add(api, "DELETE /"+table+"/{id}", "delete-"+one, store.Start, "Move a "+one+" to the bin", mark("delete", (*store.Tx).Delete))
+	add(api, "POST /"+table+"/{id}/restore", "restore-"+one, store.Start, "Take a "+one+" out of the bin", mark("restore", (*store.Tx).Restore))
+}
+
+// runView is a run with what it is of and its figures.
+type runView struct {
+	store.Run
+	About   store.Series   `json:"about"`
+	Figures []store.Figure `json:"figures"`
+	Tags    []string       `json:"tags"`
+}
+
+// views completes runs.
+func (s *Server) views(tx *store.Tx, runs []store.Run) ([]runView, error) {
+	series, err := tx.SeriesOf(runs)
+	if err != nil {
+		return nil, err
+	}
+	figures, err := tx.Figures(runs)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := tx.Tags(runs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]runView, len(runs))
+	for i, r := range runs {
+		out[i] = runView{r, series[r.Series], append([]store.Figure{}, figures[r.ID]...), append([]string{}, tags[r.ID]...)}
+	}
+	return out, nil
+}
+
+// noteBody is what people add to a run.
+type noteBody struct {
+	Note string   `json:"note" maxLength:"4000"`
+	Tags []string `json:"tags" maxItems:"50"`
+}
+
+func (s *Server) addRuns(api huma.API) {
+	add(api, "GET /runs", "list-runs", store.Read, "List or search runs, the latest first", func(ctx context.Context, in *struct {
+		Paged
+		Project string `query:"project" maxLength:"200" doc:"id or name of a project"`
+		Series  string `query:"series" maxLength:"64"`
+		Tag     string `query:"tag" maxLength:"200"`
+		Commit  string `query:"commit" maxLength:"200"`
+		Search  string `query:"search" maxLength:"200" doc:"words that begin words of the run"`
+		Deleted bool   `query:"deleted" doc:"list the bin"`
+	},
+	) (*item[listed[runView]], error) {
+		var out []runView
+		err := s.db.View(ctx, func(tx *store.Tx) error {
+			f := store.Filter{
+				Project: who(ctx).project, Series: in.Series, Tag: in.Tag, Commit: in.Commit, Search: in.Search,
+				Deleted: in.Deleted, Before: in.Before, Limit: in.Limit + 1,
+			}
+			if in.Project != "" {
+				p, err := s.project(ctx, tx, in.Project)
+				if err != nil {
+					return err
+				}
+				f.Project = p.ID
+			}
+			runs, err := tx.Runs(f)
+			if err != nil {
+				return err
+			}
+			out, err = s.views(tx, runs)
+			return err
+		})
+		return &item[listed[runView]]{cut(out, in.Limit, func(r *runView) string { return r.ID })}, err
+	})
+	add(api, "GET /runs/{id}", "get-run", store.Read, "A run with its figures", func(ctx context.Context, in *Named) (*item[runView], error) {
+		var out []runView
+		err := s.db.View(ctx, func(tx *store.Tx) error {
+			r, err := s.run(ctx, tx, in.ID)
+			if err != nil {
+				return err
+			}
+			out, err = s.views(tx, []store.Run{r})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &item[runView]{out[0]}, nil
+	})
+	add(api, "PUT /runs/{id}/note", "note-run", store.Start, "Set note and tags of a run", func(ctx context.Context, in *struct {
+		Named
+		Body noteBody
+	},
+	) (*struct{}, error) {
+		return nil, s.db.Change(ctx, func(tx *store.Tx) error {
+			if _, err := s.run(ctx, tx, in.ID); err != nil {
+				return err
+			}
+			return tx.Note(in.ID, in.Body.Note, cleanTags(in.Body.Tags))
+		})
+	})
+	s.addBin(api, "runs", "run", func(ctx context.Context, tx *store.Tx, id string) error {
+		_, err := s.run(ctx, tx, id)
+		return err
+	})
+	add(api, "GET /series/{id}/trend", "get-trend", store.Read, "A figure of a series over time", func(ctx context.Context, in *struct {
+		Named
+		Figure string `query:"figure" required:"true" maxLength:"100"`
+		Limit  int    `query:"limit" minimum:"1" maximum:"2000" default:"500"`
+	},
+	) (*item[listed[store.Point]], error) {
+		var out []store.Point
+		err := s.db.View(ctx, func(tx *store.Tx) (err error) {
+			runs, err := tx.Runs(store.Filter{Series: in.ID, Limit: 1})
+			if err != nil {
+				return err
+			}
+			if len(runs) == 0 || !who(ctx).sees(runs[0].Project) {
+				return store.ErrNotFound
+			}
+			out, err = tx.Trend(in.ID, in.Figure, in.Limit)
+			return err
+		})
+		return &item[listed[store.Point]]{cut(out, len(out), nil)}, err
+	})
+}
+
+// cleanTags drops what is no tag.
+func cleanTags(tags []string) (out []string) {
+	for _, t := range tags {
+		if t = strings.TrimSpace(t); t != "" && len(t) <= 200 {
+			out = append(out, t)
+		}
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+// Package server is opmeter as a service: an API over HTTP, pages for people, and workers that
+// measure. Results are in package store, jobs in package queue, files in package blob; nothing else
+// keeps state.
+//
+// Models and records are opened by child processes only (package work).
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/filelock"
+	"github.com/opmeter/opmeter/internal/server/blob"
+	"github.com/opmeter/opmeter/internal/server/queue"
+	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/internal/server/work"
+)
+
+// Options configure a server.
+type Options struct {
+	// Program is the file of opmeter.
+	Program string
+	// Data is the folder of everything that is kept.
+	Data string
+	// Listen is the address, such as 127.0.0.1:8080. Port 0 is any free one.
+	Listen string
+	// Database is a URL of PostgreSQL, "" for a file of SQLite in the folder.
+	Database string
+	// NATS is the address of a NATS elsewhere, "" for the one inside this process.
+	NATS string
+	// Cert and Key are files of a certificate for TLS, "" for none.
+	Cert, Key string
+	// MaxFile bounds an uploaded file in bytes.
+	MaxFile int64
+	// Limit is the longest time of a job.
+	Limit time.Duration
+	// Worker says that the server does jobs itself.
+	Worker bool
+	// Silence is after which time a silent worker loses its job, 0 for the usual one.
+	Silence time.Duration
+	Log     *slog.Logger
+}
+
+// Server is an open server.
+type Server struct {
+	o       Options
+	db      *store.DB
+	files   *blob.Store
+	queue   *queue.Queue
+	runner  work.Runner
+	pages   pages
+	handler http.Handler
+	open    bool // anyone who reaches the address may do everything: it is a loopback address
+	lock    *os.File
+	metrics metrics
+	ctx     context.Context
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup
+}
+
+// Open opens a server without listening. Close it in the end.
+func Open(ctx context.Context, o Options) (_ *Server, err error) {
+	s := &Server{o: o, runner: work.Runner{Program: o.Program, Limit: o.Limit}}
+	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.open, err = loopback(o.Listen); err != nil {
+		return nil, err
+	}
+	if !s.open && o.Cert == "" {
+		return nil, fmt.Errorf("--listen %s is reachable from other computers: name a certificate with --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy", o.Listen)
+	}
+	if err := os.MkdirAll(o.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("folder for results: %w", err)
+	}
+	if s.lock, err = os.OpenFile(filepath.Join(o.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, fmt.Errorf("folder for results: %w", err)
+	}
+	if err := filelock.Try(s.lock); err != nil {
+		return nil, fmt.Errorf("%s: another server uses this folder: end it, or name another one with --data (%w)", o.Data, err)
+	}
+	source := o.Database
+	if source == "" {
+		source = filepath.Join(o.Data, "results.db")
+	}
+	if s.db, err = store.Open(ctx, source); err != nil {
+		return nil, err
+	}
+	if s.files, err = blob.Open(filepath.Join(o.Data, "files"), o.MaxFile); err != nil {
+		return nil, err
+	}
+	if s.pages, err = openPages(filepath.Join(o.Data, "pages")); err != nil {
+		return nil, err
+	}
+	s.queue, err = queue.Open(ctx, queue.Options{Dir: filepath.Join(o.Data, "jobs"), URL: o.NATS, Silence: o.Silence, Results: s.results})
+	if err != nil {
+		return nil, err
+	}
+	s.handler = s.routes()
+	if o.Worker {
+		if err := s.startWorker(); err != nil {
+			return nil, err
+		}
+	}
+	s.tasks.Go(s.housekeeping)
+	return s, nil
+}
+
+// loopback reports whether an address is reachable from this computer only.
+func loopback(address string) (bool, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, fmt.Errorf("--listen %q: expected HOST:PORT, such as 127.0.0.1:8080", address)
+	}
+	if host == "localhost" {
+		return true, nil
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback(), nil
+}
+
+// Close ends everything. Jobs and results stay.
+func (s *Server) Close() error {
+	s.stop()
+	s.tasks.Wait()
+	if s.queue != nil {
+		s.queue.Close()
+	}
+	var err error
+	if s.db != nil {
+		err = s.db.Close()
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}
+
+// results returns the runs that a job has in the database.
+func (s *Server) results(ctx context.Context, job string) (ids []string, err error) {
+	err = s.db.View(ctx, func(tx *store.Tx) error {
+		r, err := tx.RunOf(job)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		ids = []string{r.ID}
+		return err
+	})
+	return ids, err
+}
+
+// Serve answers requests until the context ends. It calls ready with the address of the page.
+func (s *Server) Serve(ctx context.Context, ready func(url string)) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.o.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w: choose another port, or 0 for a free one", s.o.Listen, err)
+	}
+	h := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog:    slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return s.ctx },
+	}
+	defer context.AfterFunc(ctx, func() {
+		s.stop() // ends what waits: long polls and events
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if h.Shutdown(grace) != nil {
+			_ = h.Close()
+		}
+	})()
+	scheme := "http"
+	if s.o.Cert != "" {
+		scheme = "https"
+	}
+	ready(scheme + "://" + l.Addr().String() + "/")
+	if s.o.Cert != "" {
+		err = h.ServeTLS(l, s.o.Cert, s.o.Key)
+	} else {
+		err = h.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+const (
+	// keepDone is how long states of jobs that are done are kept; their results stay.
+	keepDone = 10 * time.Minute
+	// keepFailed is how long others are kept.
+	keepFailed = 30 * 24 * time.Hour
+	// keepDeleted is how long deleted runs can come back.
+	keepDeleted = 30 * 24 * time.Hour
+	// keepUpload is how long an upload can go on that broke off.
+	keepUpload = 24 * time.Hour
+)
+
+// housekeeping removes what is no longer needed.
+func (s *Server) housekeeping() {
+	t := time.NewTicker(time.Minute)
+	defer t.Stop()
+	for {
+		if err := s.tidy(s.ctx, time.Now()); err != nil && s.ctx.Err() == nil {
+			s.o.Log.Warn("tidying failed", "error", err)
+		}
+		select {
+		case <-t.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// tidy removes what is too old at a time.
+func (s *Server) tidy(ctx context.Context, now time.Time) error {
+	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
+	return errors.Join(
+		s.queue.Forget(ctx, func(j *queue.Job) bool {
+			return j.Changed < ago(keepFailed) || j.State == queue.Done && j.Changed < ago(keepDone)
+		}),
+		s.db.Change(ctx, func(tx *store.Tx) error { return tx.Purge(ago(keepDeleted)) }),
+		s.files.Sweep(now.Add(-keepUpload)),
+		s.pages.trim(),
+	)
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+)
+
+// Role is what the owner of a token may do. Each role may do what those before it may.
+type Role string
+
+// The roles.
+const (
+	Read  Role = "read"  // look at results
+	Start Role = "run"   // start jobs, push results
+	Admin Role = "admin" // delete, tokens, webhooks
+)
+
+// Roles lists the roles from the least to the most.
+var Roles = []Role{Read, Start, Admin}
+
+// Token lets a program or a person use the server. Its secret is not stored.
+type Token struct {
+	ID      string `db:"id" json:"id"`
+	Hash    string `db:"hash" json:"-"`
+	Name    string `db:"name" json:"name"`
+	Role    Role   `db:"role" json:"role"`
+	Project string `db:"project" json:"project,omitzero"` // "" is all projects
+	Created int64  `db:"created" json:"created_ms"`
+	Expires *int64 `db:"expires" json:"expires_ms,omitzero"`
+	Revoked *int64 `db:"revoked" json:"revoked_ms,omitzero"`
+	Used    *int64 `db:"used" json:"used_ms,omitzero"`
+}
+
+// hash is what is stored of a secret.
+func hash(secret string) string {
+	h := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(h[:])
+}
+
+// secret makes a secret with a prefix that says what it is for.
+func secret(prefix string) string {
+	var b [24]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// AddToken adds a token and returns its secret, which cannot be had again.
+func (t *Tx) AddToken(k Token) (Token, string, error) {
+	s := secret("opm_")
+	k.ID, k.Hash, k.Created = NewID(t.now()), hash(s), t.millis()
+	return k, s, insert(t, "tokens", &k)
+}
+
+// Tokens lists all tokens.
+func (t *Tx) Tokens() ([]Token, error) { return list[Token](t, "tokens", "ORDER BY id") }
+
+// TokenOf returns the valid token of a secret, ErrNotFound if there is none.
+func (t *Tx) TokenOf(secret string) (Token, error) {
+	return get[Token](t, "tokens", "WHERE hash = ? AND revoked IS NULL AND (expires IS NULL OR expires > ?)", hash(secret), t.millis())
+}
+
+// Revoke ends a token or a share.
+func (t *Tx) Revoke(table, id string) error {
+	if table != "tokens" && table != "shares" {
+		return ErrNotFound
+	}
+	return t.one("UPDATE "+table+" SET revoked = ? WHERE id = ?", t.millis(), id)
+}
+
+// Share lets everyone with its link read some runs.
+type Share struct {
+	ID      string `db:"id" json:"id"`
+	Hash    string `db:"hash" json:"-"`
+	Runs    string `db:"runs" json:"runs"` // ids with commas between
+	Created int64  `db:"created" json:"created_ms"`
+	Expires *int64 `db:"expires" json:"expires_ms,omitzero"`
+	Revoked *int64 `db:"revoked" json:"revoked_ms,omitzero"`
+}
+
+// AddShare adds a share and returns the secret of its link.
+func (t *Tx) AddShare(v Share) (Share, string, error) {
+	s := secret("")
+	v.ID, v.Hash, v.Created = NewID(t.now()), hash(s), t.millis()
+	return v, s, insert(t, "shares", &v)
+}
+
+// ShareOf returns the valid share of a secret.
+func (t *Tx) ShareOf(secret string) (Share, error) {
+	return get[Share](t, "shares", "WHERE hash = ? AND revoked IS NULL AND (expires IS NULL OR expires > ?)", hash(secret), t.millis())
+}
+
+// Alert says that a figure of a series got worse with a run.
+type Alert struct {
+	ID             string  `db:"id" json:"id"`
+	Project        string  `db:"project" json:"project"`
+	Run            string  `db:"run" json:"run"`
+	Figure         string  `db:"figure" json:"figure"`
+	Before         float64 `db:"before_value" json:"before"`
+	After          float64 `db:"after_value" json:"after"`
+	Created        int64   `db:"created" json:"created_ms"`
+	Acknowledged   *int64  `db:"acknowledged" json:"acknowledged_ms,omitzero"`
+	AcknowledgedBy string  `db:"acknowledged_by" json:"acknowledged_by,omitzero"`
+	Reason         string  `db:"reason" json:"reason,omitzero"`
+}
+
+// AddAlert adds an alert, once for a run and a figure.
+func (t *Tx) AddAlert(a Alert) (Alert, error) {
+	a.ID, a.Created = NewID(t.now()), t.millis()
+	return a, insert(t, "alerts", &a)
+}
+
+// Alerts lists the alerts of a project, or of all for "", the latest first.
+func (t *Tx) Alerts(project string, open bool, limit int) ([]Alert, error) {
+	where, args := "WHERE (project = ? OR ? = '')", []any{project, project}
+	if open {
+		where += " AND acknowledged IS NULL"
+	}
+	return list[Alert](t, "alerts", where+" ORDER BY id DESC LIMIT ?", append(args, limit)...)
+}
+
+// Acknowledge closes an alert with a reason.
+func (t *Tx) Acknowledge(id, who, reason string) error {
+	return t.one("UPDATE alerts SET acknowledged = ?, acknowledged_by = ?, reason = ? WHERE id = ?", t.millis(), who, reason, id)
+}
+
+// Hook is an address that is told of events of a project.
+type Hook struct {
+	ID      string `db:"id" json:"id"`
+	Project string `db:"project" json:"project"`
+	URL     string `db:"url" json:"url"`
+	Secret  string `db:"secret" json:"-"` // signs what is sent
+	Created int64  `db:"created" json:"created_ms"`
+}
+
+// AddHook adds a webhook and returns the secret that signs its messages.
+func (t *Tx) AddHook(project, url string) (Hook, error) {
+	h := Hook{ID: NewID(t.now()), Project: project, URL: url, Secret: secret("whs_"), Created: t.millis()}
+	return h, insert(t, "hooks", &h)
+}
+
+// Hooks lists the webhooks of a project.
+func (t *Tx) Hooks(project string) ([]Hook, error) {
+	return list[Hook](t, "hooks", "WHERE project = ? ORDER BY id", project)
+}
+
+// RemoveHook removes a webhook.
+func (t *Tx) RemoveHook(id string) error { return t.one("DELETE FROM hooks WHERE id = ?", id) }
+
+// Entry is a line of the audit log.
+type Entry struct {
+	ID      string `db:"id" json:"id"`
+	Who     string `db:"who" json:"who"`
+	What    string `db:"what" json:"what"`
+	Object  string `db:"object" json:"object"`
+	Created int64  `db:"created" json:"created_ms"`
+}
+
+// Log adds a line to the audit log.
+func (t *Tx) Log(who, what, object string) error {
+	return insert(t, "audit", &Entry{ID: NewID(t.now()), Who: who, What: what, Object: object, Created: t.millis()})
+}
+
+// Audit lists lines of the audit log, the latest first.
+func (t *Tx) Audit(before string, limit int) ([]Entry, error) {
+	return list[Entry](t, "audit", "WHERE id < ? OR ? = '' ORDER BY id DESC LIMIT ?", before, before, limit)
+}

@@ -1,0 +1,125 @@
+-- Times are milliseconds since 1970 in UTC. "deleted" is the time at which a row was moved to the
+-- bin, from which it can come back. INTEGER is BIGINT and BLOB is BYTEA in PostgreSQL.
+
+CREATE TABLE projects (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  description TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  modified INTEGER NOT NULL,
+  deleted INTEGER
+);
+
+-- A series is what was measured how and where: its runs compare with each other over time.
+CREATE TABLE series (
+  id TEXT PRIMARY KEY,
+  project TEXT NOT NULL REFERENCES projects (id),
+  kind TEXT NOT NULL,
+  model TEXT NOT NULL,
+  target TEXT NOT NULL,
+  engine TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  settings TEXT NOT NULL,
+  UNIQUE (project, model, target, engine, machine, settings, kind)
+);
+
+-- A run is one profile or study; "blob" is the SHA-256 of its file.
+CREATE TABLE runs (
+  id TEXT PRIMARY KEY,
+  project TEXT NOT NULL REFERENCES projects (id),
+  series TEXT NOT NULL REFERENCES series (id),
+  job TEXT NOT NULL UNIQUE,
+  model_hash TEXT NOT NULL,
+  branch TEXT NOT NULL,
+  commit_id TEXT NOT NULL,
+  pull TEXT NOT NULL,
+  note TEXT NOT NULL,
+  blob TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  deleted INTEGER
+);
+
+CREATE INDEX runs_of_project ON runs (project, id);
+CREATE INDEX runs_of_series ON runs (series, id);
+CREATE INDEX runs_of_blob ON runs (blob);
+CREATE INDEX runs_of_commit ON runs (project, commit_id);
+
+-- Figures of whole models. Intervals that are absent are NULL.
+CREATE TABLE figures (
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  value DOUBLE PRECISION NOT NULL,
+  low DOUBLE PRECISION,
+  high DOUBLE PRECISION,
+  PRIMARY KEY (run, name)
+);
+
+-- Words of names, notes and labels, in lower case, for the search.
+CREATE TABLE words (
+  word TEXT NOT NULL,
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  PRIMARY KEY (word, run)
+);
+
+CREATE INDEX words_of_run ON words (run);
+
+CREATE TABLE tags (
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  PRIMARY KEY (run, name)
+);
+
+CREATE INDEX runs_of_tag ON tags (name, run);
+
+-- Secrets are stored as SHA-256 only.
+CREATE TABLE tokens (
+  id TEXT PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  role TEXT NOT NULL,
+  project TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  expires INTEGER,
+  revoked INTEGER,
+  used INTEGER
+);
+
+-- A share lets anyone with its link read some runs.
+CREATE TABLE shares (
+  id TEXT PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,
+  runs TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  expires INTEGER,
+  revoked INTEGER
+);
+
+CREATE TABLE alerts (
+  id TEXT PRIMARY KEY,
+  project TEXT NOT NULL REFERENCES projects (id),
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  figure TEXT NOT NULL,
+  before_value DOUBLE PRECISION NOT NULL,
+  after_value DOUBLE PRECISION NOT NULL,
+  created INTEGER NOT NULL,
+  acknowledged INTEGER,
+  acknowledged_by TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  UNIQUE (run, figure)
+);
+
+CREATE TABLE hooks (
+  id TEXT PRIMARY KEY,
+  project TEXT NOT NULL REFERENCES projects (id),
+  url TEXT NOT NULL,
+  secret TEXT NOT NULL,
+  created INTEGER NOT NULL
+);
+
+CREATE TABLE audit (
+  id TEXT PRIMARY KEY,
+  who TEXT NOT NULL,
+  what TEXT NOT NULL,
+  object TEXT NOT NULL,
+  created INTEGER NOT NULL
+);

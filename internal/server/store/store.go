@@ -1,0 +1,373 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Project groups models and their runs.
+type Project struct {
+	ID          string `db:"id" json:"id"`
+	Name        string `db:"name" json:"name"`
+	Description string `db:"description" json:"description"`
+	Created     int64  `db:"created" json:"created_ms"`
+	Modified    int64  `db:"modified" json:"modified_ms"`
+	Deleted     *int64 `db:"deleted" json:"deleted_ms,omitzero"`
+}
+
+// Series is what was measured how and where. Its runs compare with each other over time.
+type Series struct {
+	ID       string `db:"id" json:"id"`
+	Project  string `db:"project" json:"project"`
+	Kind     string `db:"kind" json:"kind"`
+	Model    string `db:"model" json:"model"`
+	Target   string `db:"target" json:"target"`
+	Engine   string `db:"engine" json:"engine"`
+	Machine  string `db:"machine" json:"machine"`
+	Settings string `db:"settings" json:"settings"`
+}
+
+// Run is one result.
+type Run struct {
+	ID        string `db:"id" json:"id"`
+	Project   string `db:"project" json:"project"`
+	Series    string `db:"series" json:"series"`
+	Job       string `db:"job" json:"job"`
+	ModelHash string `db:"model_hash" json:"model_hash,omitzero"`
+	Branch    string `db:"branch" json:"branch,omitzero"`
+	Commit    string `db:"commit_id" json:"commit,omitzero"`
+	Pull      string `db:"pull" json:"pull,omitzero"`
+	Note      string `db:"note" json:"note,omitzero"`
+	Blob      string `db:"blob" json:"blob"`
+	Created   int64  `db:"created" json:"created_ms"`
+	Deleted   *int64 `db:"deleted" json:"deleted_ms,omitzero"`
+}
+
+// Figure is a figure of a whole model. Low and High are its interval, nil where it has none.
+type Figure struct {
+	Run   string   `db:"run" json:"-"`
+	Name  string   `db:"name" json:"name"`
+	Value float64  `db:"value" json:"value"`
+	Low   *float64 `db:"low" json:"low,omitzero"`
+	High  *float64 `db:"high" json:"high,omitzero"`
+}
+
+// AddProject adds a project. It is ErrExists if the name is in use, also by a deleted project.
+func (t *Tx) AddProject(name, description string) (Project, error) {
+	p := Project{ID: NewID(t.now()), Name: name, Description: description, Created: t.millis(), Modified: t.millis()}
+	return p, insert(t, "projects", &p)
+}
+
+// Project returns a project by its id or name.
+func (t *Tx) Project(idOrName string) (Project, error) {
+	return get[Project](t, "projects", "WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END", idOrName, idOrName, idOrName)
+}
+
+// Projects lists the projects, or those in the bin, by name.
+func (t *Tx) Projects(deleted bool) ([]Project, error) {
+	where := "WHERE deleted IS NULL ORDER BY name"
+	if deleted {
+		where = "WHERE deleted IS NOT NULL ORDER BY name"
+	}
+	return list[Project](t, "projects", where)
+}
+
+// ChangeProject sets name and description.
+func (t *Tx) ChangeProject(id, name, description string) error {
+	others, err := list[Project](t, "projects", "WHERE name = ? AND id <> ?", name, id)
+	if err == nil && len(others) > 0 {
+		err = ErrExists
+	}
+	if err != nil {
+		return err
+	}
+	return t.one("UPDATE projects SET name = ?, description = ?, modified = ? WHERE id = ?", name, description, t.millis(), id)
+}
+
+// binned lists the tables whose rows can be deleted and restored.
+var binned = []string{"projects", "runs"}
+
+// Delete moves a row of "projects" or "runs" to the bin.
+func (t *Tx) Delete(table, id string) error { return t.mark(table, id, t.millis()) }
+
+// Restore takes a row out of the bin.
+func (t *Tx) Restore(table, id string) error { return t.mark(table, id, nil) }
+
+func (t *Tx) mark(table, id string, at any) error {
+	if !slices.Contains(binned, table) {
+		return errors.New("no bin for " + table)
+	}
+	return t.one("UPDATE "+table+" SET deleted = ? WHERE id = ?", at, id)
+}
+
+// Purge removes runs for good that were deleted before a time (milliseconds).
+func (t *Tx) Purge(before int64) error {
+	return t.exec("DELETE FROM runs WHERE deleted < ?", before)
+}
+
+// AddRun records the result of a job, once: a second result of the same job changes nothing and
+// returns the first.
+func (t *Tx) AddRun(s Series, r Run, figures []Figure, tags []string) (Run, error) {
+	if old, err := get[Run](t, "runs", "WHERE job = ?", r.Job); !errors.Is(err, ErrNotFound) {
+		return old, err
+	}
+	s.Project, s.ID = r.Project, NewID(t.now())
+	if err := insert(t, "series", &s); errors.Is(err, ErrExists) {
+		s, err = get[Series](t, "series", "WHERE project = ? AND model = ? AND target = ? AND engine = ? AND machine = ? AND settings = ? AND kind = ?",
+			s.Project, s.Model, s.Target, s.Engine, s.Machine, s.Settings, s.Kind)
+		if err != nil {
+			return r, err
+		}
+	} else if err != nil {
+		return r, err
+	}
+	r.Series, r.Created = s.ID, t.millis()
+	r.ID = NewID(t.now())
+	if err := insert(t, "runs", &r); err != nil {
+		return r, err
+	}
+	for _, f := range figures {
+		f.Run = r.ID
+		if err := insert(t, "figures", &f); err != nil {
+			return r, err
+		}
+	}
+	if err := t.setTags(r.ID, tags); err != nil {
+		return r, err
+	}
+	return r, t.index(r, s, tags)
+}
+
+// Note changes the note and the tags of a run.
+func (t *Tx) Note(id, note string, tags []string) error {
+	if err := t.one("UPDATE runs SET note = ? WHERE id = ?", note, id); err != nil {
+		return err
+	}
+	if err := t.setTags(id, tags); err != nil {
+		return err
+	}
+	r, err := t.Run(id)
+	if err != nil {
+		return err
+	}
+	s, err := get[Series](t, "series", "WHERE id = ?", r.Series)
+	if err != nil {
+		return err
+	}
+	return t.index(r, s, tags)
+}
+
+func (t *Tx) setTags(run string, tags []string) error {
+	if err := t.exec("DELETE FROM tags WHERE run = ?", run); err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		if err := t.exec("INSERT INTO tags (name, run) VALUES (?, ?) ON CONFLICT DO NOTHING", tag, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// longestWord bounds a word of the search in bytes.
+const longestWord = 64
+
+// words splits texts for the search.
+func words(texts ...string) (out []string) {
+	for _, s := range texts {
+		for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			if len(w) > longestWord {
+				w = strings.ToValidUTF8(w[:longestWord], "")
+			}
+			out = append(out, w)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// index makes a run findable.
+func (t *Tx) index(r Run, s Series, tags []string) error {
+	if err := t.exec("DELETE FROM words WHERE run = ?", r.ID); err != nil {
+		return err
+	}
+	for _, w := range words(append(tags, s.Model, s.Target, s.Engine, s.Machine, s.Kind, r.Branch, r.Commit, r.Pull, r.Note)...) {
+		if err := t.exec("INSERT INTO words (word, run) VALUES (?, ?)", w, r.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run returns a run.
+func (t *Tx) Run(id string) (Run, error) { return get[Run](t, "runs", "WHERE id = ?", id) }
+
+// SeriesOf returns the series of some runs by id.
+func (t *Tx) SeriesOf(runs []Run) (map[string]Series, error) {
+	ids := make([]any, len(runs))
+	for i, r := range runs {
+		ids[i] = r.Series
+	}
+	all, err := list[Series](t, "series", "WHERE id IN "+marks(len(ids)), ids...)
+	out := make(map[string]Series, len(all))
+	for _, s := range all {
+		out[s.ID] = s
+	}
+	return out, err
+}
+
+// marks is a list of n parameters.
+func marks(n int) string {
+	if n == 0 {
+		return "(NULL)"
+	}
+	return "(?" + strings.Repeat(", ?", n-1) + ")"
+}
+
+// Figures returns the figures of some runs, by run.
+func (t *Tx) Figures(runs []Run) (map[string][]Figure, error) {
+	ids := make([]any, len(runs))
+	for i, r := range runs {
+		ids[i] = r.ID
+	}
+	all, err := list[Figure](t, "figures", "WHERE run IN "+marks(len(ids))+" ORDER BY run, name", ids...)
+	out := map[string][]Figure{}
+	for _, f := range all {
+		out[f.Run] = append(out[f.Run], f)
+	}
+	return out, err
+}
+
+// Tags returns the tags of some runs, by run.
+func (t *Tx) Tags(runs []Run) (map[string][]string, error) {
+	ids := make([]any, len(runs))
+	for i, r := range runs {
+		ids[i] = r.ID
+	}
+	all, err := list[tag](t, "tags", "WHERE run IN "+marks(len(ids))+" ORDER BY run, name", ids...)
+	out := map[string][]string{}
+	for _, v := range all {
+		out[v.Run] = append(out[v.Run], v.Name)
+	}
+	return out, err
+}
+
+// Filter selects runs. Empty fields select all.
+type Filter struct {
+	Project, Series, Tag, Commit string
+	// Search holds words, all of which must begin a word of the run.
+	Search string
+	// Deleted selects the bin.
+	Deleted bool
+	// Before is the id of a run: those made before it follow. Limit is how many are returned.
+	Before string
+	Limit  int
+}
+
+// maxSearch bounds the words of a search.
+const maxSearch = 8
+
+// fewRows is up to how many rows of an index are read before the latest runs are tried instead.
+const fewRows = 2000
+
+// few reports whether a table has few such rows.
+func (t *Tx) few(rows string, args ...any) (bool, error) {
+	var n int
+	err := t.row("SELECT COUNT(*) FROM (SELECT 1 FROM "+rows+" LIMIT ?) AS found", append(args, fewRows)...).Scan(&n)
+	return n < fewRows, err
+}
+
+// Runs lists runs, the latest first.
+func (t *Tx) Runs(f Filter) ([]Run, error) {
+	var (
+		where []string
+		args  []any
+	)
+	add := func(text string, values ...any) { where, args = append(where, text), append(args, values...) }
+	if f.Deleted {
+		add("deleted IS NOT NULL")
+	} else {
+		add("deleted IS NULL")
+	}
+	for _, c := range []struct{ text, value string }{
+		{"project = ?", f.Project},
+		{"series = ?", f.Series},
+		{"commit_id = ?", f.Commit},
+		{"id < ?", f.Before},
+	} {
+		if c.value != "" {
+			add(c.text, c.value)
+		}
+	}
+	if f.Tag != "" {
+		rare, err := t.few("tags WHERE name = ?", f.Tag)
+		if err != nil {
+			return nil, err
+		}
+		if rare {
+			add("id IN (SELECT run FROM tags WHERE name = ?)", f.Tag)
+		} else {
+			add("EXISTS (SELECT 1 FROM tags WHERE run = runs.id AND name = ?)", f.Tag)
+		}
+	}
+	search := words(f.Search)
+	for _, w := range search[:min(len(search), maxSearch)] {
+		rare, err := t.few("words WHERE word >= ? AND word < ?", w, w+"\U0010ffff")
+		if err != nil {
+			return nil, err
+		}
+		if rare {
+			add("id IN (SELECT run FROM words WHERE word >= ? AND word < ?)", w, w+"\U0010ffff")
+		} else { // the latest runs are tried one by one, and many have it
+			add("EXISTS (SELECT 1 FROM words WHERE run = runs.id AND word >= ? AND word < ?)", w, w+"\U0010ffff")
+		}
+	}
+	return list[Run](t, "runs", "WHERE "+strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?", append(args, cmp.Or(f.Limit, 50))...)
+}
+
+// Point is a figure of a run in its series.
+type Point struct {
+	Run     string   `db:"runs.id" json:"run"`
+	Commit  string   `db:"runs.commit_id" json:"commit,omitzero"`
+	Created int64    `db:"runs.created" json:"created_ms"`
+	Value   float64  `db:"figures.value" json:"value"`
+	Low     *float64 `db:"figures.low" json:"low,omitzero"`
+	High    *float64 `db:"figures.high" json:"high,omitzero"`
+}
+
+// Trend returns the latest points of a figure in a series, in the order in which they were made.
+func (t *Tx) Trend(series, figure string, limit int) ([]Point, error) {
+	ps, err := list[Point](t, "runs", "JOIN figures ON figures.run = runs.id WHERE runs.series = ? AND runs.deleted IS NULL AND figures.name = ? ORDER BY runs.id DESC LIMIT ?",
+		series, figure, limit)
+	slices.Reverse(ps)
+	return ps, err
+}
+
+// Latest returns the latest run of each series of a project.
+func (t *Tx) Latest(project string) ([]Run, error) {
+	return list[Run](t, "runs", `WHERE id IN (SELECT (SELECT MAX(id) FROM runs WHERE runs.series = series.id AND deleted IS NULL)
+		FROM series WHERE project = ?) ORDER BY id DESC`, project)
+}
+
+// BlobInUse reports whether a run has a blob.
+func (t *Tx) BlobInUse(hash string) (bool, error) {
+	rs, err := list[Run](t, "runs", "WHERE blob = ? OR model_hash = ? LIMIT 1", hash, hash)
+	return len(rs) > 0, err
+}
+
+// RunOf returns the run that a job made.
+func (t *Tx) RunOf(job string) (Run, error) { return get[Run](t, "runs", "WHERE job = ?", job) }
+
+// Serieses lists what a project measures.
+func (t *Tx) Serieses(project string) ([]Series, error) {
+	return list[Series](t, "series", "WHERE project = ? ORDER BY model, target, engine, machine, settings", project)
+}
+
+// BlobOf reports whether a run of a project has a blob.
+func (t *Tx) BlobOf(hash, project string) (bool, error) {
+	rs, err := list[Run](t, "runs", "WHERE (blob = ? OR model_hash = ?) AND project = ? LIMIT 1", hash, hash, project)
+	return len(rs) > 0, err
+}

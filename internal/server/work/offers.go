@@ -1,0 +1,61 @@
+package work
+
+import (
+	"context"
+	"runtime"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/server/queue"
+)
+
+// Offered finds out what this computer can do: its engines and boards, as opmeter lists them.
+// What cannot be listed is not offered.
+func Offered(ctx context.Context, r *Runner) queue.Offers {
+	o := queue.Offers{Targets: []string{"host", "file"}, CPUs: []string{runtime.GOARCH}, Engines: []string{"opmeter"}, Boards: []string{}}
+	var engines struct {
+		Engines []struct {
+			Engine string `json:"engine"`
+			Path   string `json:"path"`
+		} `json:"engines"`
+	}
+	if out, err := r.run(ctx, "", []string{"engines", "--format=json"}, nil); err == nil && jsonx.Unmarshal([]byte(out), &engines) == nil {
+		for _, e := range engines.Engines {
+			if e.Path != "" {
+				o.Engines = append(o.Engines, e.Engine)
+			}
+		}
+	}
+	var ports struct {
+		Ports []struct {
+			Name string `json:"name"`
+		} `json:"ports"`
+	}
+	if out, err := r.run(ctx, "", []string{"devices", "--format=json"}, nil); err == nil && jsonx.Unmarshal([]byte(out), &ports) == nil {
+		for _, p := range ports.Ports {
+			o.Boards = append(o.Boards, p.Name)
+		}
+		if len(o.Boards) > 0 {
+			o.Targets = append(o.Targets, "board")
+		}
+	}
+	return o
+}
+
+// Target is something that models are measured on or estimated for.
+type Target struct {
+	ID    string `json:"id"`
+	About string `json:"about"`
+}
+
+// Targets lists the targets that opmeter knows.
+func (r *Runner) Targets(ctx context.Context) (list []Target, err error) {
+	out, err := r.run(ctx, "", []string{"targets"}, nil)
+	for line := range strings.Lines(out) {
+		id, about, ok := strings.Cut(line, " ")
+		if ok {
+			list = append(list, Target{id, strings.TrimSpace(about)})
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,148 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
+	"github.com/opmeter/opmeter/internal/program"
+	"github.com/opmeter/opmeter/internal/server/queue"
+	"github.com/opmeter/opmeter/internal/server/store"
+)
+
+// Result is what a job made.
+type Result struct {
+	// File is the profile in a folder of the caller.
+	File string `json:"-"`
+	// Hash is the SHA-256 of the file.
+	Hash    string         `json:"hash"`
+	Series  store.Series   `json:"series"`
+	Figures []store.Figure `json:"figures"`
+}
+
+// maxFigures bounds the figures of a result.
+const maxFigures = 256
+
+// longest bounds a text of a result in bytes.
+const longest = 500
+
+// Check refuses a result that no job makes.
+func (r *Result) Check() error {
+	for _, s := range []string{r.Series.Kind, r.Series.Model, r.Series.Target, r.Series.Engine, r.Series.Machine, r.Series.Settings} {
+		if len(s) > longest || strings.ToValidUTF8(s, "") != s || strings.ContainsRune(s, 0) {
+			return errors.New("a text of the result is too long or no UTF-8")
+		}
+	}
+	if len(r.Figures) > maxFigures {
+		return fmt.Errorf("%d figures, at most %d", len(r.Figures), maxFigures)
+	}
+	for _, f := range r.Figures {
+		for _, v := range []*float64{&f.Value, f.Low, f.High} {
+			if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
+				return fmt.Errorf("figure %s is no number", f.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Runner does jobs.
+type Runner struct {
+	// Program is the file of opmeter.
+	Program string
+	// Limit is the longest time of a child.
+	Limit time.Duration
+}
+
+// Do does a job whose inputs are files, in the order of the job. The folder takes the result.
+func (r *Runner) Do(ctx context.Context, dir string, j *queue.Job, inputs []string, progress func(string)) (*Result, error) {
+	made := filepath.Join(dir, "made")
+	if err := os.Mkdir(made, 0o700); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(made, "result.opmeter")
+	if _, err := r.run(ctx, dir, args(j, inputs, file), progress); err != nil {
+		return nil, err
+	}
+	return r.read(ctx, dir, made, file)
+}
+
+func (r *Runner) run(ctx context.Context, dir string, args []string, progress func(string)) (string, error) {
+	c := program.Command{File: r.Program, Dir: dir, Args: args, Limit: r.Limit, Progress: progress}
+	out, err := c.Run(ctx)
+	if p, ok := errors.AsType[*program.Problem](err); ok {
+		return out, &program.Problem{Text: plain(p.Text, dir)}
+	}
+	return out, err
+}
+
+// plain takes the folders of a job out of an error: inputs lie in numbered folders.
+func plain(text, dir string) string {
+	for i := range maxInputs {
+		text = strings.ReplaceAll(text, filepath.Join(dir, strconv.Itoa(i+1))+string(filepath.Separator), "")
+	}
+	return strings.ReplaceAll(text, dir+string(filepath.Separator), "")
+}
+
+// maxInputs bounds the inputs of a job.
+const maxInputs = 8
+
+// history is what of the answer of opmeter history is read.
+type history struct {
+	Series []struct {
+		Model  string `json:"model"`
+		Target string `json:"target"`
+		Figure string `json:"figure"`
+		Points []struct {
+			Value    float64 `json:"value"`
+			Machine  string  `json:"machine"`
+			Settings string  `json:"settings"`
+		} `json:"points"`
+	} `json:"series"`
+}
+
+// read asks opmeter for the figures of a profile: this process opens no file that a model made.
+func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, error) {
+	out, err := r.run(ctx, dir, []string{"history", made, "--format=json"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var h history
+	if err := jsonx.Unmarshal([]byte(out), &h); err != nil {
+		return nil, fmt.Errorf("figures of the profile: %w", err)
+	}
+	res := &Result{File: file}
+	for _, s := range h.Series {
+		for _, p := range s.Points {
+			res.Series.Model, res.Series.Target = s.Model, s.Target
+			res.Series.Machine = max(res.Series.Machine, p.Machine)
+			engine, settings, _ := strings.Cut(p.Settings, " ")
+			res.Series.Engine, res.Series.Settings = engine, settings
+			res.Figures = append(res.Figures, store.Figure{Name: s.Figure, Value: p.Value})
+		}
+	}
+	return res, nil
+}
+
+// Page writes the page of a profile, or of the comparison of several, to a file.
+func (r *Runner) Page(ctx context.Context, profiles []string, to string) error {
+	dir, remove, err := subprocess.Folder("page")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	command := []string{"report", "--open=false"}
+	if len(profiles) > 1 {
+		command = []string{"compare"}
+	}
+	_, err = r.run(ctx, dir, append(append(command, "--output="+to), profiles...), nil)
+	return err
+}

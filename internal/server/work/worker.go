@@ -1,0 +1,252 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/opmeter/opmeter/internal/base/subprocess"
+	"github.com/opmeter/opmeter/internal/program"
+	"github.com/opmeter/opmeter/internal/server/blob"
+	"github.com/opmeter/opmeter/internal/server/queue"
+)
+
+// Renewal is a sign of life.
+type Renewal struct {
+	Token string   `json:"token"`
+	Doing string   `json:"doing,omitempty"`
+	Share *float64 `json:"share,omitempty"`
+}
+
+// End is the end of a job: a result, a problem, or neither if it was cancelled.
+type End struct {
+	Token   string  `json:"token"`
+	Result  *Result `json:"result,omitempty"`
+	Problem string  `json:"problem,omitempty"`
+	// Release gives the job back to other workers.
+	Release bool `json:"release,omitempty"`
+}
+
+// Server is where jobs come from and results go: in this process or elsewhere.
+type Server interface {
+	// Lease waits for a job, nil if none came for a while.
+	Lease(ctx context.Context, worker string, o *queue.Offers) (*queue.Lease, error)
+	// Renew tells that the worker is alive. It is [queue.ErrStop] if the job was cancelled, and
+	// [queue.ErrLate] if it is another worker's by now.
+	Renew(ctx context.Context, r Renewal) error
+	End(ctx context.Context, e End) error
+	// Fetch copies a file of the server to a new file. Store copies one to the server.
+	Fetch(ctx context.Context, hash, to string) error
+	Store(ctx context.Context, hash, from string) error
+}
+
+// Worker does jobs of a server, one at a time.
+type Worker struct {
+	Server Server
+	Runner Runner
+	Name   string
+	Offers queue.Offers
+	Log    *slog.Logger
+	// Pause is how long it waits after an error of the server, nil for the usual time.
+	Pause func(ctx context.Context, failures int)
+}
+
+// Work does jobs until the context ends.
+func (w *Worker) Work(ctx context.Context) {
+	pause := w.Pause
+	if pause == nil {
+		pause = backOff
+	}
+	failures := 0
+	for ctx.Err() == nil {
+		l, err := w.Server.Lease(ctx, w.Name, &w.Offers)
+		if err != nil {
+			if ctx.Err() == nil {
+				failures++
+				w.Log.Warn("no answer from the server", "error", err)
+				pause(ctx, failures)
+			}
+			continue
+		}
+		if failures = 0; l != nil {
+			w.do(ctx, l)
+		}
+	}
+}
+
+// backOff waits longer after each failure.
+func backOff(ctx context.Context, failures int) {
+	t := time.NewTimer(min(time.Second<<min(failures-1, 5), 30*time.Second))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// do does a job and reports its end.
+func (w *Worker) do(ctx context.Context, l *queue.Lease) {
+	log := w.Log.With("job", l.Job.ID)
+	log.Info("job starts", "kind", l.Job.Kind, "attempt", l.Job.Attempt)
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	report := &reporter{worker: w, token: l.Token, stop: stop}
+	var alive sync.WaitGroup
+	alive.Go(func() { report.run(work, time.Duration(l.SilenceS/3*float64(time.Second))) })
+	res, clean, err := w.result(work, &l.Job, report.progress)
+	defer clean()
+	if err == nil {
+		report.progress("uploading")
+		err = w.Server.Store(work, res.Hash, res.File)
+	}
+	cause := context.Cause(work)
+	stop(nil)
+	alive.Wait()
+	e := End{Token: l.Token}
+	switch {
+	case errors.Is(cause, queue.ErrLate):
+		log.Warn("another worker has the job by now")
+		return
+	case errors.Is(cause, queue.ErrStop):
+		log.Info("job cancelled")
+	case ctx.Err() != nil: // this worker ends: another one can begin at once
+		e.Release = true
+	case err != nil:
+		e.Problem = problemOf(err, w.Runner.Limit)
+		log.Info("job failed", "problem", e.Problem)
+	default:
+		e.Result = res
+		log.Info("job done")
+	}
+	// The end is told also if this worker ends, within a while.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if err := w.Server.End(last, e); err != nil {
+		log.Warn("the server did not take the end of the job", "error", err)
+	}
+}
+
+// maxProblem bounds the error of a job in bytes.
+const maxProblem = 2000
+
+func problemOf(err error, limit time.Duration) string {
+	if errors.Is(err, program.ErrLimit) {
+		return fmt.Sprintf("the job exceeded the time limit of %v and was ended: measure for less time, or start the worker with a higher --limit", limit)
+	}
+	text := strings.ToValidUTF8(err.Error(), "\ufffd")
+	if len(text) > maxProblem {
+		text = strings.ToValidUTF8(text[:maxProblem], "") + "…"
+	}
+	return text
+}
+
+// result does the work of a job in a folder of its own. Call clean in the end.
+func (w *Worker) result(ctx context.Context, j *queue.Job, progress func(string)) (res *Result, clean func(), err error) {
+	dir, clean, err := subprocess.Folder("job")
+	if err != nil {
+		return nil, func() {}, err
+	}
+	if err := Check(j); err != nil {
+		return nil, clean, err
+	}
+	var inputs []string
+	for i, in := range j.Inputs {
+		progress("fetching " + in.Name)
+		// A folder for each file: two may have one name.
+		sub := filepath.Join(dir, strconv.Itoa(i+1))
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			return nil, clean, err
+		}
+		file := filepath.Join(sub, filepath.Base(in.Name))
+		if err := w.Server.Fetch(ctx, in.Hash, file); err != nil {
+			return nil, clean, fmt.Errorf("fetching %s: %w", in.Name, err)
+		}
+		inputs = append(inputs, file)
+	}
+	res, err = w.Runner.Do(ctx, dir, j, inputs, progress)
+	if err != nil {
+		return nil, clean, err
+	}
+	res.Hash, err = blob.Hash(res.File)
+	return res, clean, err
+}
+
+// reporter tells the server that a worker is alive and what it does.
+type reporter struct {
+	worker *Worker
+	token  string
+	stop   context.CancelCauseFunc
+	mu     sync.Mutex
+	doing  string
+	news   chan struct{}
+}
+
+func (r *reporter) progress(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doing = text
+	if r.news != nil {
+		select {
+		case r.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// leastGap is the time between two reports of progress.
+const leastGap = 500 * time.Millisecond
+
+// run reports until the context ends, at the latest after each period.
+func (r *reporter) run(ctx context.Context, period time.Duration) {
+	r.mu.Lock()
+	r.news = make(chan struct{}, 1)
+	r.mu.Unlock()
+	for {
+		if err := r.tell(ctx); errors.Is(err, queue.ErrStop) || errors.Is(err, queue.ErrLate) {
+			r.stop(err)
+			return
+		}
+		t := time.NewTimer(period)
+		select {
+		case <-r.news:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		gap := time.NewTimer(min(leastGap, period))
+		select {
+		case <-gap.C:
+		case <-ctx.Done():
+			gap.Stop()
+			return
+		}
+	}
+}
+
+// tell sends one report.
+func (r *reporter) tell(ctx context.Context) error {
+	r.mu.Lock()
+	doing := r.doing
+	r.mu.Unlock()
+	return r.worker.Server.Renew(ctx, Renewal{Token: r.token, Doing: doing, Share: share(doing)})
+}
+
+// share reads how much is done from a line of progress such as "measuring 50 %".
+func share(doing string) *float64 {
+	words := strings.Fields(strings.ReplaceAll(doing, ",", " "))
+	for i, w := range words {
+		if n, err := strconv.ParseFloat(strings.TrimSuffix(w, "%"), 64); err == nil && n >= 0 && n <= 100 &&
+			(strings.HasSuffix(w, "%") || i+1 < len(words) && words[i+1] == "%") {
+			n /= 100
+			return &n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/opmeter/opmeter/internal/server/queue"
+	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/internal/server/work"
+)
+
+// longPoll is how long a worker waits for a job in one request.
+const longPoll = 25 * time.Second
+
+// leaseBody asks for a job.
+type leaseBody struct {
+	Worker string       `json:"worker" minLength:"1" maxLength:"200"`
+	Offers queue.Offers `json:"offers"`
+}
+
+// renewed answers a sign of life.
+type renewed struct {
+	Stop bool `json:"stop" doc:"the job was cancelled: end it"`
+}
+
+func (s *Server) addWorkers(api huma.API) {
+	add(api, "POST /leases", "lease-job", store.Start, "Wait for a job that a worker can do", func(ctx context.Context, in *struct{ Body leaseBody }) (*struct {
+		Status int
+		Body   *queue.Lease
+	}, error,
+	) {
+		out := &struct {
+			Status int
+			Body   *queue.Lease
+		}{Status: http.StatusOK}
+		if who(ctx).project != "" {
+			return nil, huma.Error403Forbidden("the token is for one project: workers need one for all")
+		}
+		wait, cancel := context.WithTimeout(ctx, longPoll)
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
+		l, err := s.queue.Lease(wait, in.Body.Worker, &in.Body.Offers)
+		if err != nil && wait.Err() != nil {
+			out.Status, err = http.StatusNoContent, nil
+		}
+		out.Body = l
+		return out, err
+	})
+	add(api, "PUT /leases", "renew-lease", store.Start, "Tell that a worker is alive and what it does", func(ctx context.Context, in *struct{ Body work.Renewal }) (*item[renewed], error) {
+		err := s.queue.Renew(ctx, in.Body.Token, in.Body.Doing, in.Body.Share)
+		if errors.Is(err, queue.ErrStop) {
+			return &item[renewed]{renewed{Stop: true}}, nil
+		}
+		return &item[renewed]{}, err
+	})
+	add(api, "POST /leases/end", "end-lease", store.Start, "End a job", func(ctx context.Context, in *struct{ Body work.End }) (*item[queue.Job], error) {
+		j, err := s.end(ctx, &in.Body)
+		return &item[queue.Job]{j}, err
+	}, func(o *huma.Operation) { o.Errors = append(o.Errors, 422) })
+}
+
+// end records the end of a job. The result reaches the database before the queue forgets the job,
+// so that it is lost at no moment; and only once, by the id of the job.
+func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
+	j, err := s.queue.Holder(ctx, b.Token)
+	switch {
+	case err != nil:
+		return j, err
+	case b.Release:
+		return j, s.queue.Release(ctx, b.Token)
+	case b.Result == nil:
+		return s.queue.Finish(ctx, b.Token, nil, b.Problem)
+	}
+	res := b.Result
+	if err := res.Check(); err != nil {
+		return j, huma.Error422UnprocessableEntity(err.Error())
+	}
+	if _, err := s.files.Size(res.Hash); err != nil {
+		return j, huma.Error422UnprocessableEntity("the file of the result is not here: upload it first")
+	}
+	r := store.Run{
+		Project: j.Project, Job: j.ID, ModelHash: j.Inputs[0].Hash, Blob: res.Hash,
+		Branch: j.Labels["branch"], Commit: j.Labels["commit"], Pull: j.Labels["pull"], Note: j.Labels["note"],
+	}
+	res.Series.Kind = j.Kind
+	err = s.db.Change(ctx, func(tx *store.Tx) (err error) {
+		r, err = tx.AddRun(res.Series, r, res.Figures, j.Tags)
+		return err
+	})
+	if err != nil {
+		return j, err
+	}
+	s.metrics.jobs.Add(1)
+	return s.queue.Finish(ctx, b.Token, []string{r.ID}, "")
+}
+
+// here is the server for a worker in the same process.
+type here struct{ s *Server }
+
+func (h here) Lease(ctx context.Context, worker string, o *queue.Offers) (*queue.Lease, error) {
+	return h.s.queue.Lease(ctx, worker, o)
+}
+
+func (h here) Renew(ctx context.Context, r work.Renewal) error {
+	return h.s.queue.Renew(ctx, r.Token, r.Doing, r.Share)
+}
+
+func (h here) End(ctx context.Context, e work.End) error {
+	_, err := h.s.end(ctx, &e)
+	return err
+}
+
+func (h here) Fetch(_ context.Context, hash, to string) error {
+	from, err := h.s.files.Open(hash)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Close())
+}
+
+func (h here) Store(_ context.Context, _, from string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	_, _, err = h.s.files.Put(f)
+	return errors.Join(err, f.Close())
+}
+
+// startWorker starts the worker of this process.
+func (s *Server) startWorker() error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	w := &work.Worker{Server: here{s}, Runner: s.runner, Name: name, Log: s.o.Log.With("worker", name), Offers: work.Offered(s.ctx, &s.runner)}
+	s.tasks.Go(func() { w.Work(s.ctx) })
+	return nil
+}

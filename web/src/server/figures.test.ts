@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { main, nameOf, ordered, show, strip } from "./figures";
+import type { Quantity } from "../data/profile";
+import type { Run } from "./types";
+
+const q = (key: string, unit?: string): Quantity => ({ key, name: key.toUpperCase(), unit });
+const run = (...figures: [string, number][]): Run => ({ figures: figures.map(([name, value]) => ({ name, value })) }) as Run;
+
+test("figures have units", () => {
+  expect(show(0.00125, q("latency_s", "s"))).toBe("1.25 ms");
+  expect(show(2048, q("weights_bytes", "B"))).toBe("2.00 KiB");
+  expect(show(12_501_632, q("macs"))).toBe("12.5 M");
+  expect(show(0.5, q("share", "1"))).toBe("0.5");
+  expect(show(1500, q("inferences_per_s", "/s"))).toBe("1.50 k/s");
+  expect(show(undefined, q("macs"))).toBe("");
+  expect(show(3, undefined)).toBe("3");
+});
+
+test("the figures that most look for come first", () => {
+  expect(ordered(["params", "bytes_read", "latency_s", "params"])).toEqual(["latency_s", "params", "bytes_read"]);
+  const r = run(["bytes_read", 1], ["macs", 2], ["latency_s", 3]);
+  expect(strip(r).map((f) => f.name)).toEqual(["latency_s", "macs"]);
+  expect(main(r)?.value).toBe(3);
+  expect(main(run())).toBeUndefined();
+  expect(nameOf("latency_s", new Map([["latency_s", q("latency_s", "s")]]))).toBe("Latency");
+  expect(nameOf("new\u200b", new Map())).toBe("new\\u{200b}");
+});

@@ -1,0 +1,56 @@
+// Figures of runs by the server's table of quantities.
+import { bytes, clean, count, plain, si } from "../figures/format";
+import type { Quantity } from "../data/profile";
+import type { Figure, Run } from "./types";
+
+/** first are the figures that most readers look for, in their order. */
+const first = ["latency_s", "cpu_cycles", "inferences_per_s", "energy_j", "live_bytes", "weights_bytes", "macs", "params"];
+
+/** show writes a figure with its unit. */
+export function show(v: number | undefined, q: Quantity | undefined): string {
+  if (v === undefined) return "";
+  switch (q?.unit ?? "") {
+    case "B":
+      return bytes(v);
+    case "":
+      return count(v);
+    case "1":
+      return plain(v);
+    case "/s":
+      return `${count(v)}/s`;
+  }
+  return si(v, clean(q?.unit));
+}
+
+/** nameOf returns the name of a figure of a whole model. */
+export const nameOf = (name: string, known: Map<string, Quantity>): string => (name === "latency_s" ? "Latency" : clean(known.get(name)?.name ?? name));
+
+/** about explains a figure of a whole model. The table describes the time of a layer. */
+export const about = (name: string, known: Map<string, Quantity>): string => (name === "latency_s" ? "Median time of one inference." : clean(known.get(name)?.doc));
+
+const place = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);
+
+/** ordered puts the figures first that most readers look for. */
+export function ordered(names: Iterable<string>): string[] {
+  return [...new Set(names)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+}
+
+/** strip are the figures that summarise a run. */
+export const strip = (r: Run): Figure[] => first.flatMap((name) => r.figures.find((f) => f.name === name) ?? []).slice(0, 7);
+
+/** figure returns a figure of a run. */
+export const figure = (r: Run, name: string): Figure | undefined => r.figures.find((f) => f.name === name);
+
+/** main is the figure of a run in lists: its time, or what replaces it. */
+export const main = (r: Run): Figure | undefined => strip(r)[0];
+
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+
+/** when writes a time. */
+export const when = (ms: number | undefined): string => (ms === undefined ? "" : day.format(ms));
+
+/** how describes engine and settings of a run. */
+export const how = (r: Run): string => [r.about.engine, r.about.settings].filter(Boolean).map(clean).join(", ");
+
+/** titleOf names a run. */
+export const titleOf = (r: Run): string => clean(r.about.model) || "Unnamed model";

@@ -1,0 +1,52 @@
+// Words for jobs.
+import { clean, seconds } from "../figures/format";
+import type { Job, JobState } from "./types";
+
+const ends: JobState[] = ["done", "failed", "cancelled"];
+
+/** ended reports whether nothing follows. */
+export const ended = (j: Job): boolean => ends.includes(j.state);
+
+/** title names a job after its first file. */
+export const title = (j: Job): string => clean(j.inputs[0]?.name) || "Job";
+
+/** stateOf describes the state of a job. */
+export function stateOf(j: Job): string {
+  if (j.stop && !ended(j)) return "Cancelling";
+  return { waiting: "Waiting", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled" }[j.state] ?? clean(j.state);
+}
+
+/** what describes what a job does. */
+export function what(j: Job): string {
+  const target = j.options?.on;
+  switch (j.kind) {
+    case "profile":
+      return !target || target === "host" ? "Measure on this computer" : target.startsWith("device:") ? `Measure on ${clean(target.slice(7))}` : `Estimate for ${clean(target)}`;
+    case "import":
+      return "Import a record";
+    case "saved":
+      return "Save a result";
+  }
+  return clean(j.kind);
+}
+
+/** needs describes the worker that a job waits for, "" if every worker can do it. */
+export function needs(j: Job): string {
+  const out: string[] = [];
+  if (j.needs?.engine) out.push(`the engine ${clean(j.needs.engine)}`);
+  if (j.needs?.board) out.push(`the board ${clean(j.needs.board)}`);
+  if (j.needs?.cpu) out.push(`a processor ${clean(j.needs.cpu)}`);
+  return out.join(" and ");
+}
+
+/** spent writes the time since a job was created. */
+export function spent(j: Job, now: number): string {
+  const s = Math.max(0, ((ended(j) ? j.changed_ms : now) - j.created_ms) / 1000);
+  return s < 10 && ended(j) ? seconds(s) : s < 60 ? `${Math.floor(s)} s` : `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
+}
+
+/** announced is what a screen reader is told: each state, and each quarter of the progress. */
+export function announced(j: Job): string {
+  const quarter = j.share === undefined ? 0 : Math.floor(j.share * 4) * 25;
+  return `${stateOf(j)}${j.state === "running" && quarter > 0 ? `, ${quarter} %` : ""}`;
+}

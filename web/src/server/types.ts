@@ -1,0 +1,121 @@
+// Types of the API, as /openapi.json describes them.
+import type { Quantity } from "../data/profile";
+
+export type Role = "read" | "run" | "admin";
+
+export interface Me {
+  name: string;
+  role: Role;
+}
+
+export interface System {
+  version: string;
+  open: boolean;
+  max_file_bytes: number;
+  options: Record<string, string[]>;
+  quantities: Quantity[];
+}
+
+export interface Target {
+  id: string;
+  about: string;
+}
+
+export interface Project {
+  id: string;
+  name: string;
+  description: string;
+  created_ms: number;
+  modified_ms: number;
+  deleted_ms?: number;
+}
+
+export interface Series {
+  id: string;
+  project: string;
+  kind: string;
+  model: string;
+  target: string;
+  engine: string;
+  machine: string;
+  settings: string;
+}
+
+export interface Figure {
+  name: string;
+  value: number;
+  low?: number;
+  high?: number;
+}
+
+export interface Run {
+  id: string;
+  project: string;
+  series: string;
+  job: string;
+  branch?: string;
+  commit?: string;
+  pull?: string;
+  note?: string;
+  created_ms: number;
+  deleted_ms?: number;
+  about: Series;
+  figures: Figure[];
+  tags: string[];
+}
+
+export type JobState = "waiting" | "running" | "done" | "failed" | "cancelled";
+
+export interface Job {
+  id: string;
+  project: string;
+  kind: string;
+  inputs: { name: string; hash: string }[];
+  options?: Record<string, string>;
+  needs?: { target?: string; cpu?: string; engine?: string; board?: string };
+  who?: string;
+  created_ms: number;
+  changed_ms: number;
+  state: JobState;
+  attempt?: number;
+  worker?: string;
+  doing?: string;
+  share?: number;
+  stop?: boolean;
+  runs?: string[];
+  error?: string;
+}
+
+export interface Point {
+  run: string;
+  commit?: string;
+  created_ms: number;
+  value: number;
+  low?: number;
+  high?: number;
+}
+
+export interface Token {
+  id: string;
+  name: string;
+  role: Role;
+  project?: string;
+  created_ms: number;
+  expires_ms?: number;
+  revoked_ms?: number;
+  used_ms?: number;
+}
+
+export interface Entry {
+  id: string;
+  who: string;
+  what: string;
+  object: string;
+  created_ms: number;
+}
+
+/** A part of a list. Next continues it. */
+export interface Listed<T> {
+  items: T[];
+  next?: string;
+}

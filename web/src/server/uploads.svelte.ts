@@ -1,0 +1,125 @@
+// Files on their way to the server, and the jobs made of them.
+import { plural } from "../figures/format";
+import { call, connection, describe, send } from "./api.svelte";
+import { defaults, kindOf, optionsOf, type Kind, type Settings } from "./kinds";
+import { go, route } from "./router.svelte";
+import type { Job } from "./types";
+import { hashOf, Refused, retried, upload } from "./upload";
+
+export type State = "asks" | "queued" | "hashing" | "sending" | "broken" | "starting" | "started" | "failed";
+
+export class Item {
+  state = $state<State>("queued");
+  share = $state(0);
+  error = $state("");
+  job = $state.raw<Job>();
+  /** The model of a record. */
+  model = $state.raw<File>();
+  readonly kind: Kind;
+  readonly stop = new AbortController();
+
+  constructor(
+    readonly id: number,
+    readonly file: File,
+    /** The only file that was chosen: its job is shown. */
+    readonly alone: boolean,
+  ) {
+    this.kind = kindOf(file.name);
+    if (this.kind === "import") this.state = "asks";
+  }
+}
+
+const all = $state<{ items: Item[] }>({ items: [] });
+export const items = () => all.items;
+
+const key = "opmeter-settings";
+
+function stored(): Settings {
+  try {
+    const s = JSON.parse(localStorage.getItem(key) ?? "{}") as Record<string, unknown>;
+    return Object.fromEntries(Object.entries(defaults).map(([k, v]) => [k, typeof s[k] === "string" ? s[k] : v])) as unknown as Settings;
+  } catch {
+    return { ...defaults };
+  }
+}
+
+/** settings are those of the next job. */
+export const settings = $state(stored());
+
+/** keep remembers the settings. */
+export function keep() {
+  try {
+    localStorage.setItem(key, JSON.stringify(settings));
+  } catch {
+    // Without storage they last as long as the page.
+  }
+}
+
+let made = 0;
+let last: Promise<unknown> = Promise.resolve();
+
+/** add takes files that were dropped or chosen. Records wait: a model may be added. */
+export function add(files: File[]) {
+  if (files.length === 0) return;
+  const added = files.map((f) => new Item(made++, f, files.length === 1));
+  all.items = [...added, ...all.items];
+  if (route().view !== "start") go("/");
+  for (const i of added) if (i.state === "queued") queue(i);
+}
+
+export function remove(i: Item) {
+  i.stop.abort();
+  all.items = all.items.filter((o) => o !== i);
+}
+
+/** queue sends a file after those before it. */
+export function queue(i: Item) {
+  i.state = "queued";
+  i.error = "";
+  const s = { ...settings };
+  last = last.then(() => start(i, s));
+}
+
+const sleep = (signal: AbortSignal) => (ms: number) =>
+  new Promise<void>((resolve) => {
+    const t = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => (clearTimeout(t), resolve()), { once: true });
+  });
+
+async function start(i: Item, s: Settings) {
+  const signal = i.stop.signal;
+  if (signal.aborted) return;
+  try {
+    const files = i.model ? [i.file, i.model] : [i.file];
+    const most = connection.system?.max_file_bytes;
+    const inputs: { name: string; hash: string }[] = [];
+    for (const f of files) {
+      if (f.size === 0) throw new Refused(`${f.name} is empty.`);
+      if (most !== undefined && f.size > most) throw new Refused(`${f.name} is too large: it has ${plural(f.size, "byte")}, the server takes ${plural(most, "byte")}.`);
+      i.state = "hashing";
+      i.share = 0;
+      const hash = await hashOf(f, (share) => (i.share = share), signal);
+      const broken = () => (i.state = "broken");
+      const part = () => {
+        i.state = "sending";
+        return upload(f, hash, send, (share) => (i.share = share), signal);
+      };
+      await retried(part, sleep(signal), broken, signal);
+      inputs.push({ name: f.name, hash });
+    }
+    const once = [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
+    const body = { project: s.project.trim() || defaults.project, kind: i.kind, inputs, options: optionsOf(i.kind, s) };
+    const post = () => {
+      i.state = "starting";
+      return call<Job>("POST", "/jobs", body, { "Idempotency-Key": once });
+    };
+    i.job = await retried(post, sleep(signal), () => (i.state = "broken"), signal);
+    i.state = "started";
+    if (i.alone && route().view === "start") go(`/jobs/${i.job.id}`);
+    all.items = all.items.filter((o) => o !== i || !i.alone);
+  } catch (err) {
+    if (signal.aborted) return;
+    i.state = "failed";
+    i.error = err instanceof DOMException && /^Not(Readable|Found)Error$/.test(err.name) ? `${i.file.name} cannot be read. Is it a folder, or was it moved? Choose the file again.` : describe(err);
+  }
+}
