@@ -147,7 +147,7 @@ func newRoot(a *app) *cobra.Command {
 		PersistentPreRunE: a.standardInput,
 	}
 	root.SetFlagErrorFunc(badFlag)
-	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newView(a), newBuild(a), newReport(a), newCompare(a), newAdvise(a), newGate(a), newHistory(a), newAB(a), newWorker(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newMCP(a), newSchema(a), newTrace(a), newVersion(a))
+	root.AddCommand(newProfile(a), newRun(a), newSweep(a), newSummary(a), newView(a), newBuild(a), newReport(a), newCompare(a), newAdvise(a), newGate(a), newHistory(a), newAB(a), newWorker(a), newServe(a), newServerWorker(a), newPush(a), newCompress(a), newImport(a), newOps(a), newTargets(a), newFit(a), newCalibrate(a), newDevice(a), newDevices(a), newEngines(a), newMCP(a), newSchema(a), newTrace(a), newVersion(a))
 	for i := range topics {
 		root.AddCommand(topics[i].command(root))
 	}

@@ -39,20 +39,23 @@ func (d desktop) opener(path string) []string {
 	return []string{"xdg-open", path}
 }
 
-// open shows the page among files that were written, the first if there are
-// several, and does not wait for the browser. Without a browser, the file is
-// there all the same: that is not an error.
+// open shows the page among files that were written, the first if there are several.
 func (a *app) open(files []string) {
+	if page := pageOf(files); page != "" {
+		if path, err := filepath.Abs(page); err == nil {
+			a.browse(path)
+		}
+	}
+}
+
+// browse shows a page and does not wait for the browser. Without a browser the page is there all
+// the same: that is not an error.
+func (a *app) browse(page string) {
 	d := desktop{runtime.GOOS, a.width > 0, os.Getenv}
-	page := pageOf(files)
-	if page == "" || !d.present() {
+	if !d.present() {
 		return
 	}
-	path, err := filepath.Abs(page)
-	if err != nil {
-		return
-	}
-	args := d.opener(path)
+	args := d.opener(page)
 	c := exec.Command(args[0], args[1:]...)
 	if c.Start() == nil {
 		_ = c.Process.Release()

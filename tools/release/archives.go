@@ -41,7 +41,7 @@ type entry struct {
 // archives packs the programs of each system with the documents.
 func archives(r *release) (out []entry, err error) {
 	for _, system := range r.systems {
-		files, err := r.programs(system)
+		files, err := r.programs(system, commands)
 		if err != nil {
 			return nil, err
 		}

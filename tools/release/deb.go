@@ -20,7 +20,7 @@ func debs(r *release) (out []entry, err error) {
 		if !ok {
 			continue
 		}
-		programs, err := r.programs(system)
+		programs, err := r.programs(system, commands)
 		if err != nil {
 			return nil, err
 		}

@@ -27,9 +27,9 @@ type release struct {
 	commit    string    // "" where git does not know it
 	when      time.Time // of the commit
 	systems   []string
-	documents []entry            // the files that every archive has
-	built     map[string][]entry // programs by system, see programs
-	files     []entry            // of the packers before
+	documents []entry           // the files that every archive has
+	built     map[string][]byte // programs by system and name, see programs
+	files     []entry           // of the packers before
 }
 
 // packers lists the kinds of packages, in this order. Each returns the files of its kind; it finds

@@ -111,7 +111,7 @@ func sbom(r *release) ([]entry, error) {
 	}
 	goVersion := ""
 	for _, system := range r.systems {
-		programs, err := r.programs(system)
+		programs, err := r.programs(system, commands)
 		if err != nil {
 			return nil, err
 		}

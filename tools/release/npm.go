@@ -59,7 +59,7 @@ func npm(r *release) (out []entry, err error) {
 		if !slices.Contains(r.systems, p.system) {
 			continue
 		}
-		programs, err := r.programs(p.system)
+		programs, err := r.programs(p.system, carried)
 		if err != nil {
 			return nil, err
 		}

@@ -26,11 +26,13 @@ func made(t *testing.T) *release {
 	t.Helper()
 	r := &release{
 		version: "v1.2.3", commit: "0123abcd", when: time.Unix(1_760_000_000, 0).UTC(),
-		systems: []string{"linux/amd64", "darwin/arm64", "windows/amd64"}, built: map[string][]entry{},
+		systems: []string{"linux/amd64", "darwin/arm64", "windows/amd64"}, built: map[string][]byte{},
 		documents: []entry{{name: "LICENSE", data: []byte("Apache")}, {name: "CHANGELOG.md", data: []byte("changes")}, {name: "examples/net.yaml", data: []byte("layers")}, {name: "man/man1/opmeter.1", data: []byte(".TH")}, {name: "completions/opmeter.bash", data: []byte("complete")}},
 	}
 	for _, s := range r.systems {
-		r.built[s] = []entry{{programName("opmeter", s), []byte("program for " + s), true}}
+		for _, c := range commands {
+			r.built[s+" "+c] = []byte(c + " for " + s)
+		}
 	}
 	var err error
 	if r.files, err = archives(r); err != nil {
@@ -246,7 +248,10 @@ func TestSBOM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &release{version: "v1.2.3", systems: []string{"linux/amd64"}, built: map[string][]entry{"linux/amd64": {{"opmeter", program, true}}}}
+	r := &release{version: "v1.2.3", systems: []string{"linux/amd64"}, built: map[string][]byte{}}
+	for _, c := range commands {
+		r.built["linux/amd64 "+c] = program
+	}
 	files, err := sbom(r)
 	if err != nil {
 		t.Fatal(err)

@@ -12,30 +12,36 @@ import (
 // systems are those that a release has archives for.
 var systems = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "freebsd/amd64"}
 
-// commands are the programs below cmd: the second one opens external engines for the first, the
-// third one answers agents.
-var commands = []string{"opmeter", "opmeter-engine", agentProgram}
+const (
+	agentProgram  = "opmeter-mcp"
+	serverProgram = "opmeter-server"
+)
 
-const agentProgram = "opmeter-mcp"
+var (
+	// carried are the programs below cmd that every package contains: the second one opens external
+	// engines for the first, the third one answers agents.
+	carried = []string{"opmeter", "opmeter-engine", agentProgram}
+	// commands are all, for packages that may be larger.
+	commands = append(carried[:len(carried):len(carried)], serverProgram)
+)
 
-// programs returns the programs of a system. It builds them once a release, whatever the number of
-// packages that contain them.
-func (r *release) programs(system string) ([]entry, error) {
-	if files, ok := r.built[system]; ok {
-		return files, nil
-	}
-	var files []entry
+// programs returns programs of a system. It builds each once a release, whatever the number of
+// packages that contain it.
+func (r *release) programs(system string, commands []string) (files []entry, err error) {
 	for _, c := range commands {
-		data, err := r.build(c, system)
-		if err != nil {
-			return nil, err
+		key := system + " " + c
+		data, ok := r.built[key]
+		if !ok {
+			if data, err = r.build(c, system); err != nil {
+				return nil, err
+			}
+			if r.built == nil {
+				r.built = map[string][]byte{}
+			}
+			r.built[key] = data
 		}
 		files = append(files, entry{programName(c, system), data, true})
 	}
-	if r.built == nil {
-		r.built = map[string][]entry{}
-	}
-	r.built[system] = files
 	return files, nil
 }
 

@@ -72,7 +72,7 @@ func wheels(r *release) (out []entry, err error) {
 		if !slices.Contains(r.systems, p.system) {
 			continue
 		}
-		programs, err := r.programs(p.system)
+		programs, err := r.programs(p.system, carried)
 		if err != nil {
 			return nil, err
 		}

@@ -23,10 +23,10 @@ import (
 func everywhere(t *testing.T) *release {
 	t.Helper()
 	t.Chdir(filepath.Join("..", ".."))
-	r := &release{version: "v1.2.3", when: time.Unix(1_760_000_000, 0).UTC(), systems: systems, built: map[string][]entry{}}
+	r := &release{version: "v1.2.3", when: time.Unix(1_760_000_000, 0).UTC(), systems: systems, built: map[string][]byte{}}
 	for _, s := range systems {
 		for _, c := range commands {
-			r.built[s] = append(r.built[s], entry{programName(c, s), []byte(c + " for " + s), true})
+			r.built[s+" "+c] = []byte(c + " for " + s)
 		}
 	}
 	return r

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/cli"
+)
+
+// program names the variable that makes the test binary the program opmeter.
+const program = "OPMETER_TEST_PROGRAM"
+
+// TestMain makes the test binary both programs: opmeter starts this one with the flag -opmeter, and
+// this one starts opmeter with the name of a command.
+func TestMain(m *testing.M) {
+	switch {
+	case slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-opmeter=") }):
+		main()
+	case os.Getenv(program) != "":
+		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// started is a run of opmeter whose lines are read.
+type started struct {
+	*exec.Cmd
+	t     *testing.T
+	lines *bufio.Scanner
+}
+
+func start(t *testing.T, args ...string) *started {
+	t.Helper()
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0])
+	c.Stderr = t.Output()
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &started{c, t, bufio.NewScanner(out)}
+}
+
+// until reads lines up to one that contains a text.
+func (s *started) until(text string) string {
+	s.t.Helper()
+	for s.lines.Scan() {
+		if strings.Contains(s.lines.Text(), text) {
+			return s.lines.Text()
+		}
+	}
+	s.t.Fatalf("it ended without %q", text)
+	return ""
+}
+
+// end sends Ctrl-C and expects the status 0.
+func (s *started) end() {
+	s.t.Helper()
+	if err := s.Process.Signal(os.Interrupt); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.Wait(); err != nil {
+		s.t.Errorf("ended by Ctrl-C with %v", err)
+	}
+}
+
+// TestServe starts a server, a worker elsewhere and a push, as a user does.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := start(t, "serve", "--data", filepath.Join(dir, "data"), "--open=false", "--worker=false")
+	_, url, _ := strings.Cut(server.until("serves at"), " at ")
+	worker := start(t, "worker", "--server", url, "--name", "far")
+	worker.until("does jobs of")
+	model := filepath.Join(dir, "resnet8.tflite")
+	if status := cli.Main([]string{"build", filepath.FromSlash("../../examples/resnet8.yaml"), "-o", model}, strings.NewReader(""), io.Discard, t.Output()); status != 0 {
+		t.Fatalf("build ended with %d", status)
+	}
+	push := start(t, "push", model, "--server", url, "--project", "p", "--commit", "abc")
+	line := push.until(url + "runs/")
+	if err := push.Wait(); err != nil || !strings.HasPrefix(line, model+"  ") {
+		t.Errorf("push: %q, %v", line, err)
+	}
+	worker.end()
+	server.end()
+}
+
+// TestMistakes are answered in one line.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--data", dir, "--listen", "0.0.0.0:0"}, "--tls-cert"},
+		{[]string{"serve", "--data", dir, "--listen", "here"}, "HOST:PORT"},
+		{[]string{"serve", "--data", dir, "--database", "postgres://a:s3cret@127.0.0.1:1/x"}, "database"},
+		{[]string{"serve", "--data", dir, "--tls-cert", "a"}, "name both"},
+		{[]string{"worker", "--server", "127.0.0.1"}, "expected the address"},
+		{[]string{"worker", "--server", "http://127.0.0.1:1"}, "refused"},
+		{[]string{"push", "absent", "--server", "http://127.0.0.1:1", "--project", "p"}, "absent"},
+		{[]string{"push", dir, "--server", "http://127.0.0.1:1", "--project", "p"}, "no profile"},
+		{[]string{"push", dir, "--server", "http://127.0.0.1:1"}, "--project"},
+	} {
+		cmd := exec.Command(os.Args[0], c.args...)
+		cmd.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0])
+		out, err := cmd.CombinedOutput()
+		if text := string(out); err == nil || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "opmeter: ") || !strings.Contains(text, c.want) || strings.Contains(text, "s3cret") {
+			t.Errorf("%v: %v, %q", c.args, err, text)
+		}
+	}
+}
