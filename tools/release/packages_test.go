@@ -158,6 +158,7 @@ func TestOverrides(t *testing.T) {
 opmeter: hardening-no-relro [usr/bin/opmeter-engine]
 opmeter: hardening-no-pie [usr/bin/opmeter-engine]
 opmeter: statically-linked-binary [usr/bin/opmeter-mcp]
+opmeter: statically-linked-binary [usr/bin/opmeter-server]
 `
 	if at < 0 || string(files[at].data) != want {
 		t.Errorf("file %d of %v, want:\n%s", at, files, want)
