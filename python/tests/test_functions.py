@@ -384,9 +384,8 @@ class Functions(ModelCase):
         # A profile without times is no result.
         for file, measured in ((self.model, False), (c.exception.result, True)):
             kept = file if measured else opmeter.summary(file)
-            ends = mock.patch.multiple(
-                _functions, _run=mock.Mock(side_effect=opmeter.Interrupted("stopped")), _kept=lambda _: kept
-            )
+            stopped = mock.Mock(side_effect=opmeter.Interrupted("stopped"))
+            ends = mock.patch.multiple(_functions, _run=stopped, _kept=mock.Mock(return_value=kept))
             with ends, self.assertRaises(opmeter.Interrupted) as c:
                 opmeter.profile(self.model)
             self.assertEqual(c.exception.result, kept if measured else None)
