@@ -10,7 +10,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -33,13 +32,7 @@ func main() {
 	}
 	subprocess.Sweep()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	if os.Getenv("OPMETER_PARENT") == "stdin" {
-		_ = os.Unsetenv("OPMETER_PARENT") // what this program starts has another standard input
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends
-			stop()
-		}()
-	}
+	subprocess.WatchParent(os.Stdin, stop)
 	err := run(ctx, os.Args[1], os.Args[2:])
 	stop()
 	subprocess.EndAll()

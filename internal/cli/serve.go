@@ -197,7 +197,7 @@ func (a *app) serve(ctx context.Context, flags, files []string, told func(line s
 	if err != nil {
 		return withStatus(statusSource, err)
 	}
-	cmd.Env = append(os.Environ(), parentVariable+"=stdin")
+	cmd.Env = append(os.Environ(), subprocess.HeldByStdin)
 	var group subprocess.Group
 	group.Prepare(cmd)
 	if err := group.Start(cmd); err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -142,33 +141,15 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 }
 
-// parentVariable is the environment variable of programs that start this one and hold a pipe open:
-// "stdin" is standard input, as for the Python package, "fd:3" is descriptor 3, as for npm.
-const parentVariable = "OPMETER_PARENT"
-
-// watchParent returns the standard input. Where the parent holds it open, that is empty. The end of
-// the parent's pipe counts as SIGTERM: a parent that was killed leaves no measurement behind.
+// watchParent returns the standard input. The end of a parent that holds a pipe open counts as
+// SIGTERM.
 func watchParent(in io.Reader, sig chan<- os.Signal) io.Reader {
-	pipe, rest := in, io.Reader(strings.NewReader(""))
-	switch os.Getenv(parentVariable) {
-	case "stdin":
-	case "fd:3":
-		syscall.CloseOnExec(3)
-		pipe, rest = os.NewFile(3, "parent"), in
-	default:
-		return in
-	}
-	_ = os.Unsetenv(parentVariable) // what this program starts has other descriptors
-	go func() {
-		if _, err := io.Copy(io.Discard, pipe); err != nil {
-			return // no such pipe
-		}
+	return subprocess.WatchParent(in, func() {
 		select {
 		case sig <- syscall.SIGTERM:
 		default: // it ends already
 		}
-	}()
-	return rest
+	})
 }
 
 // ends waits for work that was told to end, but not for long, and not after another signal. It

@@ -56,7 +56,7 @@ func (c *Command) Run(ctx context.Context) (string, error) {
 	out, tail := &head{}, &subprocess.Tail{}
 	cmd := exec.Command(c.File, c.Args...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), "OPMETER_PROGRESS=1", "OPMETER_PARENT=stdin", "NO_COLOR=1", "COLUMNS=160")
+	cmd.Env = append(os.Environ(), "OPMETER_PROGRESS=1", subprocess.HeldByStdin, "NO_COLOR=1", "COLUMNS=160")
 	// The program ends when its input does: also where this process is killed.
 	life, err := cmd.StdinPipe()
 	if err != nil {
