@@ -21,8 +21,7 @@ import (
 type caller struct {
 	name    string
 	role    store.Role
-	project string   // the only one that it may see, "" for all
-	runs    []string // the only runs that it may see, of a share
+	project string // the only one that it may see, "" for all
 }
 
 type callerKey struct{}
@@ -74,8 +73,8 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	return caller{}, nil
 }
 
-// localNames are the names by which a loopback address is called. Others come from a page elsewhere
-// whose name was made to lead here.
+// localName reports whether a loopback address is called by such a name. Others come from a page
+// elsewhere whose name was made to lead here.
 func localName(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

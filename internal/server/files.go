@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -174,11 +173,11 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.send(r.Context(), w, r, hash, hash)
+	s.send(w, r, hash, hash)
 }
 
 // send sends a file under a name. Browsers store it and never show it.
-func (s *Server) send(_ context.Context, w http.ResponseWriter, r *http.Request, hash, name string) {
+func (s *Server) send(w http.ResponseWriter, r *http.Request, hash, name string) {
 	f, err := s.files.Open(hash)
 	if err != nil {
 		s.failed(w, err)

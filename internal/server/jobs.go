@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,7 +112,7 @@ func (s *Server) job(ctx context.Context, id string) (queue.Job, error) {
 	if err == nil && who(ctx).sees(j.Project) {
 		return j, nil
 	}
-	if err != nil && err != queue.ErrNotFound { //nolint:errorlint // returned as it is
+	if err != nil && !errors.Is(err, queue.ErrNotFound) {
 		return j, err
 	}
 	var r store.Run
@@ -151,7 +152,7 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 	}
 	err := s.db.Change(ctx, func(tx *store.Tx) error {
 		p, err := s.project(ctx, tx, b.Project)
-		if err == store.ErrNotFound && c.project == "" { //nolint:errorlint // returned as it is
+		if errors.Is(err, store.ErrNotFound) && c.project == "" {
 			p, err = tx.AddProject(b.Project, "")
 		}
 		if err == nil && p.Deleted != nil {

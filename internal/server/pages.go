@@ -123,7 +123,7 @@ func (s *Server) addPages(mux *http.ServeMux) {
 			s.failed(w, err)
 			return
 		}
-		s.send(r.Context(), w, r, runs[0].Blob, runs[0].ID+".opmeter")
+		s.send(w, r, runs[0].Blob, runs[0].ID+".opmeter")
 	}))
 	s.addFront(mux)
 }

@@ -172,7 +172,7 @@ func (s *Store) free(hash string) {
 	delete(s.busy, hash)
 }
 
-// keep moves a complete file to its place.
+// keep moves a complete upload to its place, if it is what its name says.
 func (s *Store) keep(from, hash string) error {
 	got, err := Hash(from)
 	if err != nil {
@@ -181,6 +181,11 @@ func (s *Store) keep(from, hash string) error {
 	if got != hash {
 		return errors.Join(fmt.Errorf("%w: %s, expected %s", ErrHash, got, hash), os.Remove(from))
 	}
+	return s.place(from, hash)
+}
+
+// place moves a file to its place.
+func (s *Store) place(from, hash string) error {
 	to := s.Path(hash)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
@@ -215,7 +220,7 @@ func (s *Store) Put(r io.Reader) (hash string, n int64, err error) {
 		return "", 0, err
 	}
 	hash = hex.EncodeToString(h.Sum(nil))
-	return hash, n, s.keep(f.Name(), hash)
+	return hash, n, s.place(f.Name(), hash)
 }
 
 // Remove removes a file.

@@ -205,20 +205,6 @@ func (t *Tx) index(r Run, s Series, tags []string) error {
 // Run returns a run.
 func (t *Tx) Run(id string) (Run, error) { return get[Run](t, "runs", "WHERE id = ?", id) }
 
-// SeriesOf returns the series of some runs by id.
-func (t *Tx) SeriesOf(runs []Run) (map[string]Series, error) {
-	ids := make([]any, len(runs))
-	for i, r := range runs {
-		ids[i] = r.Series
-	}
-	all, err := list[Series](t, "series", "WHERE id IN "+marks(len(ids)), ids...)
-	out := make(map[string]Series, len(all))
-	for _, s := range all {
-		out[s.ID] = s
-	}
-	return out, err
-}
-
 // marks is a list of n parameters.
 func marks(n int) string {
 	if n == 0 {
@@ -227,30 +213,49 @@ func marks(n int) string {
 	return "(?" + strings.Repeat(", ?", n-1) + ")"
 }
 
-// Figures returns the figures of some runs, by run.
-func (t *Tx) Figures(runs []Run) (map[string][]Figure, error) {
-	ids := make([]any, len(runs))
-	for i, r := range runs {
-		ids[i] = r.ID
+// among is the condition that a column is one of the ids of some runs, with these.
+func among(column string, runs []Run, id func(*Run) string) (where string, ids []any) {
+	for i := range runs {
+		ids = append(ids, id(&runs[i]))
 	}
-	all, err := list[Figure](t, "figures", "WHERE run IN "+marks(len(ids))+" ORDER BY run, name", ids...)
-	out := map[string][]Figure{}
-	for _, f := range all {
-		out[f.Run] = append(out[f.Run], f)
+	return "WHERE " + column + " IN " + marks(len(ids)), ids
+}
+
+// SeriesOf returns the series of some runs by id.
+func (t *Tx) SeriesOf(runs []Run) (map[string]Series, error) {
+	where, ids := among("id", runs, func(r *Run) string { return r.Series })
+	all, err := list[Series](t, "series", where, ids...)
+	out := make(map[string]Series, len(all))
+	for _, s := range all {
+		out[s.ID] = s
 	}
 	return out, err
 }
 
+// ofRuns returns the rows of a table that some runs have, by run and by name.
+func ofRuns[T any](t *Tx, table string, runs []Run, run func(*T) string) (map[string][]T, error) {
+	where, ids := among("run", runs, func(r *Run) string { return r.ID })
+	all, err := list[T](t, table, where+" ORDER BY run, name", ids...)
+	out := map[string][]T{}
+	for i := range all {
+		out[run(&all[i])] = append(out[run(&all[i])], all[i])
+	}
+	return out, err
+}
+
+// Figures returns the figures of some runs, by run.
+func (t *Tx) Figures(runs []Run) (map[string][]Figure, error) {
+	return ofRuns(t, "figures", runs, func(f *Figure) string { return f.Run })
+}
+
 // Tags returns the tags of some runs, by run.
 func (t *Tx) Tags(runs []Run) (map[string][]string, error) {
-	ids := make([]any, len(runs))
-	for i, r := range runs {
-		ids[i] = r.ID
-	}
-	all, err := list[tag](t, "tags", "WHERE run IN "+marks(len(ids))+" ORDER BY run, name", ids...)
+	all, err := ofRuns(t, "tags", runs, func(v *tag) string { return v.Run })
 	out := map[string][]string{}
-	for _, v := range all {
-		out[v.Run] = append(out[v.Run], v.Name)
+	for run, list := range all {
+		for _, v := range list {
+			out[run] = append(out[run], v.Name)
+		}
 	}
 	return out, err
 }
@@ -352,19 +357,8 @@ func (t *Tx) Latest(project string) ([]Run, error) {
 		FROM series WHERE project = ?) ORDER BY id DESC`, project)
 }
 
-// BlobInUse reports whether a run has a blob.
-func (t *Tx) BlobInUse(hash string) (bool, error) {
-	rs, err := list[Run](t, "runs", "WHERE blob = ? OR model_hash = ? LIMIT 1", hash, hash)
-	return len(rs) > 0, err
-}
-
 // RunOf returns the run that a job made.
 func (t *Tx) RunOf(job string) (Run, error) { return get[Run](t, "runs", "WHERE job = ?", job) }
-
-// Serieses lists what a project measures.
-func (t *Tx) Serieses(project string) ([]Series, error) {
-	return list[Series](t, "series", "WHERE project = ? ORDER BY model, target, engine, machine, settings", project)
-}
 
 // BlobOf reports whether a run of a project has a blob.
 func (t *Tx) BlobOf(hash, project string) (bool, error) {
