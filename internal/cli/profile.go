@@ -283,8 +283,8 @@ func (a *app) one(ctx context.Context, path string, run profiler, b bounds) (p *
 	// Said before the measurement, not after it.
 	for _, file := range b.files {
 		if format, err := report.FormatOf(file); err == nil && format == "onnx" && m.Format() != "onnx" {
-			if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
-				return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: first: opmeter build %s -o %s", file, shellword.Quote(path), shellword.Quote(strings.TrimSuffix(filepath.Base(path), ext)+".onnx"))
+			if isDescriptionName(path) {
+				return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: first: opmeter build %s -o %s", file, shellword.Quote(path), shellword.Quote(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))+".onnx"))
 			}
 			return nil, useError("-o %s: only .onnx models can be written with the figures of their nodes: %s is a %s model", file, baseName(path), m.Format())
 		}

@@ -241,7 +241,7 @@ func numeric(key, head string, keep int, group bool, show func(float64) string, 
 			return ""
 		}
 	}
-	return column{key: key, head: head, keep: keep, group: group, human: cell(show), raw: cell(plainNumber)}
+	return column{key: key, head: head, keep: keep, group: group, human: cell(show), raw: cell(PlainNumber)}
 }
 
 // name is the layer's name. A converter joins the names of what it fused: people see the
@@ -296,8 +296,8 @@ func bar() column {
 	return c
 }
 
-// plainNumber writes a number for machines: whole ones in full.
-func plainNumber(v float64) string {
+// PlainNumber writes a number for machines: whole ones in full.
+func PlainNumber(v float64) string {
 	if v == float64(int64(v)) && v < 1<<53 && v > -1<<53 {
 		return strconv.FormatInt(int64(v), 10)
 	}

@@ -529,7 +529,7 @@ func divergenceCSV(w io.Writer, r *divergence.Report) error {
 		if v == nil {
 			return ""
 		}
-		return plainNumber(*v)
+		return PlainNumber(*v)
 	}
 	list := func(ls []divergence.Layer) (at, op, name string) {
 		var index, ops, names []string

@@ -102,7 +102,7 @@ func listColumns() []listColumn {
 				return ""
 			}
 		}
-		return col(key, head, false, width, keep, cell(show), cell(plainNumber))
+		return col(key, head, false, width, keep, cell(show), cell(PlainNumber))
 	}
 	size, rawSize := func(r *ListRow) string {
 		if n := modelBytes(r.Profile); n != nil {
@@ -150,7 +150,7 @@ func listColumns() []listColumn {
 		number("latency_s", "latency", 8, 90, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Latency.Best() }),
 		number("latency_low_s", "", 0, 0, Duration, interval(0)),
 		number("latency_high_s", "", 0, 0, Duration, interval(1)),
-		number("inferences_per_s", "", 0, 0, plainNumber, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("inferences_per_s").Best() }),
+		number("inferences_per_s", "", 0, 0, PlainNumber, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("inferences_per_s").Best() }),
 		number("loaded_latency_s", "", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("loaded_latency_s").Best() }),
 		number("response_s", "", 0, 0, Duration, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure("response_s").Best() }),
 		col("trust", "quality", true, len("comparing"), 88, trust, rawTrust),

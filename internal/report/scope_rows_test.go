@@ -61,7 +61,7 @@ func TestScopeRows(t *testing.T) {
 		layers := 0
 		for i := range rs {
 			params, _ := rs[i].value("params")
-			got = append(got, strings.Join([]string{rs[i].op(), plainNumber(float64(len(rs[i].Layers))), plainNumber(params)}, " "))
+			got = append(got, strings.Join([]string{rs[i].op(), PlainNumber(float64(len(rs[i].Layers))), PlainNumber(params)}, " "))
 			if !rs[i].inner {
 				layers += len(rs[i].Layers)
 			}

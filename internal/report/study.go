@@ -303,7 +303,7 @@ func csvCell(v any) string {
 	case string:
 		return text.Cell(x)
 	case float64:
-		return plainNumber(x)
+		return PlainNumber(x)
 	case int64:
 		return strconv.FormatInt(x, 10)
 	case bool:

@@ -52,7 +52,7 @@ func sweepColumns(rows []SweepRow) []sweepColumn {
 				return ""
 			}
 		}
-		return sweepColumn{head, key, cell(show), cell(plainNumber)}
+		return sweepColumn{head, key, cell(show), cell(PlainNumber)}
 	}
 	latency := func(get func(m *profile.Metric) *float64) func(r *SweepRow) *float64 {
 		return func(r *SweepRow) *float64 {

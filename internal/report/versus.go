@@ -334,7 +334,7 @@ func versusCSV(w io.Writer, t *compare.Table) error {
 		if v == nil {
 			return ""
 		}
-		return plainNumber(*v)
+		return PlainNumber(*v)
 	}
 	row := func(kind, group string, k int, f compare.Figure, r *compare.Ratio, more func(cells []string)) {
 		cells := []string{kind, group, "", "", "", "", text.Cell(t.Runs[k].Name), number(f.Value), number(f.Low), number(f.High), strconv.FormatBool(f.Partial), "", "", "", "", string(f.Interval), "", "", "", "", "", "", "", string(t.Runs[k].Source)}

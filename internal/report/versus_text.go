@@ -87,8 +87,9 @@ const versusFact = 12
 // versusBlocks divides the runs of a grid of all of them into tables that fit. The first one has
 // the first run; the others continue it. A grid begins with columns of texts.
 func versusBlocks(t *compare.Table, grid [][]string, texts, width int) [][]int {
-	if width <= 0 || len(t.Runs) <= 2 {
-		return [][]int{every(t)}
+	all := every(t)
+	if width <= 0 || len(all) <= 2 {
+		return [][]int{all}
 	}
 	column := func(i, most int) (w int) {
 		for k, r := range grid {
@@ -107,9 +108,9 @@ func versusBlocks(t *compare.Table, grid [][]string, texts, width int) [][]int {
 		}
 	}
 	run := func(k int) int { // the columns of a run, with the gaps before them
-		w := len(gap) + column(texts+versusColumn(every(t), k)-1, max(versusFact, versusWidest))
+		w := len(gap) + column(texts+versusColumn(all, k)-1, max(versusFact, versusWidest))
 		if k > 0 {
-			w += len(gap) + column(texts+versusColumn(every(t), k), versusWidest)
+			w += len(gap) + column(texts+versusColumn(all, k), versusWidest)
 		}
 		return w
 	}

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -283,7 +284,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s in CSV, want an integer in full", r[6])
 		}
 	}
-	if got := number(11207296); got != "11207296" {
+	if got := report.PlainNumber(11207296); got != "11207296" {
 		t.Error(got)
 	}
 	page := out["html"]

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -186,14 +185,6 @@ func (h *History) text(w io.Writer, all bool, width int) error {
 	return err
 }
 
-// number writes a value for programs: integers in full, as in all other CSV files.
-func number(v float64) string {
-	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
-}
-
 func (h *History) csv(w io.Writer) error {
 	c := csv.NewWriter(w)
 	// errors stay until Flush
@@ -215,7 +206,7 @@ func (h *History) csv(w io.Writer) error {
 			}
 			_ = c.Write([]string{
 				text.Cell(s.Model), text.Cell(s.Target), s.Figure, s.Unit, p.Time.UTC().Format(time.RFC3339), text.Cell(p.Commit),
-				number(p.Value), text.Cell(p.Machine), text.Cell(p.Settings), text.Cell(p.Version), change, sure, p.LeftOut,
+				report.PlainNumber(p.Value), text.Cell(p.Machine), text.Cell(p.Settings), text.Cell(p.Version), change, sure, p.LeftOut,
 			})
 		}
 	}
