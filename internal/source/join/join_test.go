@@ -175,8 +175,10 @@ func TestFill(t *testing.T) {
 // TestShapes takes shapes of the model's inputs from the record.
 func TestShapes(t *testing.T) {
 	t.Parallel()
-	model := &profile.Profile{Layers: chain, Model: profile.Model{Inputs: []profile.Tensor{{Name: "x", DType: "float32", Shape: []int64{1, 3}}}}}
-	model.Layers[0].Inputs[0].Shape = []int64{1, 3}
+	layers := slices.Clone(chain)
+	model := &profile.Profile{Layers: layers, Model: profile.Model{Inputs: []profile.Tensor{{Name: "x", DType: "float32", Shape: []int64{1, 3}}}}}
+	layers[0].Inputs = slices.Clone(layers[0].Inputs) // other tests read chain
+	layers[0].Inputs[0].Shape = []int64{1, 3}
 	r := rows("c1:Conv")
 	r[0].Inputs = []profile.Tensor{{DType: "float32", Shape: []int64{4, 3}}, {DType: "float32", Shape: []int64{1}}}
 	got := join.Shapes(model, r, join.Find(chain, r, nil))
