@@ -35,6 +35,7 @@ func (s *Server) routes() http.Handler {
 	s.addRuns(api)
 	s.addJobs(api)
 	s.addAdmin(api)
+	s.addRetention(api)
 	s.addWorkers(api)
 	s.addFiles(mux, api)
 	s.addPages(mux)

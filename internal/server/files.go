@@ -95,6 +95,10 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	if err := s.use(r.Context(), hash); err != nil {
+		s.failed(w, err)
+		return
+	}
 	body := &patient{r: r.Body, control: http.NewResponseController(w)}
 	end, err := s.files.Append(hash, offset, total, body)
 	w.Header().Set(offsetHeader, strconv.FormatInt(end, 10))
@@ -155,7 +159,7 @@ func (s *Server) uploaded(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	if _, err := s.files.Size(hash); err == nil {
+	if err := s.present(r.Context(), hash); err == nil {
 		w.Header().Set(completeHeader, "?1")
 	}
 	w.Header().Set(offsetHeader, strconv.FormatInt(n, 10))

@@ -139,8 +139,8 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 		}
 	}
 	for _, in := range b.Inputs {
-		if _, err := s.files.Size(in.Hash); err != nil {
-			return j, huma.Error422UnprocessableEntity(fmt.Sprintf("file %s (%s) is not here: upload it first with PUT %s/files/%s", in.Name, in.Hash, prefix, in.Hash))
+		if err := s.isHere(ctx, in.Hash, fmt.Sprintf("file %s (%s) is not here: upload it first with PUT %s/files/%s", in.Name, in.Hash, prefix, in.Hash)); err != nil {
+			return j, err
 		}
 		j.Inputs = append(j.Inputs, queue.Input{Name: cleanName(in.Name), Hash: in.Hash})
 	}

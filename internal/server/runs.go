@@ -108,7 +108,7 @@ func (s *Server) addBin(api huma.API, table, one string, find func(context.Conte
 		}
 	}
 	add(api, "DELETE /"+table+"/{id}", "delete-"+one, store.Start, "Move a "+one+" to the bin", mark("delete", (*store.Tx).Delete))
-	add(api, "POST /"+table+"/{id}/restore", "restore-"+one, store.Start, "Take a "+one+" out of the bin", mark("restore", (*store.Tx).Restore))
+	add(api, "POST /"+table+"/{id}/restore", "restore-"+one, store.Start, "Take a "+one+" out of the bin", mark("restore", s.restore))
 }
 
 // runView is a run with what it is of and its figures.

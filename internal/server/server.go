@@ -64,11 +64,14 @@ type Server struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
+
+	sweeping  sync.Mutex
+	nextSweep time.Time
 }
 
 // Open opens a server without listening. Close it in the end.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
-	s := &Server{o: o, runner: work.Runner{Program: o.Program, Limit: o.Limit}}
+	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), runner: work.Runner{Program: o.Program, Limit: o.Limit}}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -225,7 +228,13 @@ func (s *Server) housekeeping() {
 // tidy removes what is too old at a time.
 func (s *Server) tidy(ctx context.Context, now time.Time) error {
 	ago := func(d time.Duration) int64 { return now.Add(-d).UnixMilli() }
+	swept := error(nil)
+	if !now.Before(s.nextSweep) {
+		s.nextSweep = now.Add(sweepEvery)
+		_, swept = s.sweep(ctx, now, "server")
+	}
 	return errors.Join(
+		swept,
 		s.queue.Forget(ctx, func(j *queue.Job) bool {
 			return j.Changed < ago(keepFailed) || j.State == queue.Done && j.Changed < ago(keepDone)
 		}),

@@ -524,6 +524,10 @@ func TestRoles(t *testing.T) {
 		{"POST", "/runs/" + r.ID + "/restore", nil, store.Start},
 		{"GET", "/tokens", nil, store.Admin},
 		{"GET", "/audit", nil, store.Admin},
+		{"GET", "/retention", nil, store.Admin},
+		{"PUT", "/retention/p", store.Rule{}, store.Admin},
+		{"POST", "/retention/p/preview", store.Rule{}, store.Admin},
+		{"POST", "/retention/apply", nil, store.Admin},
 	}
 	callers := map[store.Role]*client{"": &nobody, store.Read: c.as(store.Read, ""), store.Start: c.as(store.Start, ""), store.Admin: c.as(store.Admin, "")}
 	for _, o := range operations {

@@ -81,8 +81,8 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 	if err := res.Check(); err != nil {
 		return j, huma.Error422UnprocessableEntity(err.Error())
 	}
-	if _, err := s.files.Size(res.Hash); err != nil {
-		return j, huma.Error422UnprocessableEntity("the file of the result is not here: upload it first")
+	if err := s.isHere(ctx, res.Hash, "the file of the result is not here: upload it first"); err != nil {
+		return j, err
 	}
 	r := store.Run{
 		Project: j.Project, Job: j.ID, ModelHash: j.Inputs[0].Hash, Blob: res.Hash,
@@ -130,7 +130,10 @@ func (h here) Fetch(_ context.Context, hash, to string) error {
 	return errors.Join(err, f.Close())
 }
 
-func (h here) Store(_ context.Context, _, from string) error {
+func (h here) Store(ctx context.Context, hash, from string) error {
+	if err := h.s.use(ctx, hash); err != nil {
+		return err
+	}
 	f, err := os.Open(from)
 	if err != nil {
 		return err

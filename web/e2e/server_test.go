@@ -269,6 +269,17 @@ func TestServer(t *testing.T) {
 	s.must(s.Press("build server" + kb.Enter))
 	s.wait(`document.querySelector("main .warning code")?.innerText.startsWith("opm_") && document.querySelector("main tbody")?.innerText.includes("build server")`)
 
+	// A rule that keeps the last run of each series: what would go, then what went.
+	retention := `document.querySelector("section[aria-labelledby=retention]")`
+	eval[any](s, `(() => { const i = `+retention+`.querySelectorAll("input[type=number]")[1]; i.value = "1";
+		i.dispatchEvent(new Event("input", { bubbles: true })); return null; })()`)
+	s.must(s.Do(chromedp.Click(`//section//button[contains(., "Show what would go")]`)))
+	s.wait(retention + `.innerText.includes("No run would go")`)
+	s.must(s.Do(chromedp.Click(`//section//button[contains(., "Save rule")]`)))
+	s.wait(`document.querySelector(".toast")?.innerText.includes("The rule is saved")`)
+	s.must(s.Do(chromedp.Click(`//section//button[contains(., "Apply saved rules now")]`)))
+	s.wait(`document.querySelector(".toast")?.innerText.includes("0 runs are in the bin")`)
+
 	for name, at := range map[string][2]string{
 		"start":    {"/", `document.querySelectorAll("main tbody tr").length >= 3`},
 		"run":      {first, framed},

@@ -235,8 +235,8 @@ func (s *Store) Remove(hash string) error {
 	return err
 }
 
-// All calls a function with the hash of each file and the time at which it was stored.
-func (s *Store) All(yield func(hash string, stored time.Time) error) error {
+// All calls a function with the hash of each file.
+func (s *Store) All(yield func(hash string) error) error {
 	return filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -246,11 +246,7 @@ func (s *Store) All(yield func(hash string, stored time.Time) error) error {
 		case e.IsDir() || !Valid(e.Name()):
 			return nil
 		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		return yield(e.Name(), info.ModTime())
+		return yield(e.Name())
 	})
 }
 

@@ -135,7 +135,7 @@ func TestPutAllRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []string
-	if err := s.All(func(h string, _ time.Time) error { all = append(all, h); return nil }); err != nil || len(all) != 1 || all[0] != hash {
+	if err := s.All(func(h string) error { all = append(all, h); return nil }); err != nil || len(all) != 1 || all[0] != hash {
 		t.Errorf("all %v, %v", all, err)
 	}
 	if err := errors.Join(s.Sweep(time.Now().Add(time.Hour)), s.Remove(hash)); err != nil {

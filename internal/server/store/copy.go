@@ -80,6 +80,8 @@ var tables = []table{
 	of[Alert]("alerts", "id"),
 	of[Hook]("hooks", "id"),
 	of[Entry]("audit", "id"),
+	of[Rule]("retention", "project"),
+	of[Unused]("unused_files", "hash"),
 }
 
 // Sum is what a table contains: the number of rows, and a hash that does not depend on their order.

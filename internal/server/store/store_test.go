@@ -21,6 +21,7 @@ func TestStore(t *testing.T) {
 	tests := map[string]func(t *testing.T, open func() *DB){
 		"runs": testRuns, "one result": testOneResult, "notes and bin": testNotesAndBin, "projects": testProjects,
 		"secrets": testSecrets, "alerts": testAlerts, "copy": testCopy, "reopen": testReopen,
+		"retention": testRetention, "unused files": testUnused,
 	}
 	each := func(t *testing.T, source func(t *testing.T) string) {
 		t.Parallel()
@@ -312,7 +313,9 @@ func testCopy(t *testing.T, open func() *DB) {
 		_, _, b := tx.AddShare(Share{Runs: runs[0].ID})
 		_, c := tx.AddAlert(Alert{Project: p.ID, Run: runs[0].ID, Figure: "latency_s", Before: 0.1, After: 1e-300})
 		_, e := tx.AddHook(p.ID, "https://example.org/?a=1")
-		return errors.Join(a, b, c, e, tx.Log("ann", "delete", runs[0].ID), tx.Delete("runs", runs[5].ID))
+		days := int64(30)
+		return errors.Join(a, b, c, e, tx.Log("ann", "delete", runs[0].ID), tx.Delete("runs", runs[5].ID),
+			tx.SetRule(Rule{Project: Others, Days: &days}), tx.MarkUnused("hash", time.UnixMilli(1)))
 	})
 	second, third := open(), opened(t, filepath.Join(t.TempDir(), "third.db"))
 	want := must[[]Sum](t)(first.Sums(t.Context()))

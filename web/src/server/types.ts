@@ -114,6 +114,26 @@ export interface Entry {
   created_ms: number;
 }
 
+/** A rule says which runs of a project are kept. "*" stands for projects without one. */
+export interface Rule {
+  project: string;
+  branch?: string;
+  days?: number;
+  last?: number;
+  pull_days?: number;
+}
+
+export interface Due {
+  total: number;
+  items: Run[];
+}
+
+export interface Swept {
+  runs: number;
+  files: number;
+  bytes: number;
+}
+
 /** A part of a list. Next continues it. */
 export interface Listed<T> {
   items: T[];

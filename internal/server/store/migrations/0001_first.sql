@@ -42,6 +42,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_of_project ON runs (project, id);
 CREATE INDEX runs_of_series ON runs (series, id);
 CREATE INDEX runs_of_blob ON runs (blob);
+CREATE INDEX runs_deleted ON runs (deleted) WHERE deleted IS NOT NULL;
+CREATE INDEX runs_of_model ON runs (model_hash);
 CREATE INDEX runs_of_commit ON runs (project, commit_id);
 
 -- Figures of whole models. Intervals that are absent are NULL.
@@ -122,4 +124,19 @@ CREATE TABLE audit (
   what TEXT NOT NULL,
   object TEXT NOT NULL,
   created INTEGER NOT NULL
+);
+
+-- Which runs of a project are kept; "*" stands for all projects without a row. NULL is for ever.
+CREATE TABLE retention (
+  project TEXT PRIMARY KEY,
+  branch TEXT NOT NULL,
+  days INTEGER,
+  last_runs INTEGER,
+  pull_days INTEGER
+);
+
+-- Files that nothing referred to since a time.
+CREATE TABLE unused_files (
+  hash TEXT PRIMARY KEY,
+  since INTEGER NOT NULL
 );
