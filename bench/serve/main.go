@@ -178,7 +178,7 @@ func fill(ctx context.Context, source, data string, n int) (ids []string, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	files, err := blob.Open(filepath.Join(data, "files"), 1<<20)
+	files, err := blob.Open(filepath.Join(data, "files"), "", 1<<20)
 	if err != nil {
 		return nil, err
 	}

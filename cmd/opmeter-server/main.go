@@ -61,6 +61,7 @@ func run(ctx context.Context, what string, args []string) error {
 		f.StringVar(&o.Data, "data", "", "folder for results")
 		f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "address")
 		f.StringVar(&o.Database, "database", "", "URL of PostgreSQL")
+		f.StringVar(&o.Files, "files", "", "bucket of S3")
 		f.StringVar(&o.NATS, "nats", "", "address of NATS")
 		f.StringVar(&o.Cert, "tls-cert", "", "certificate")
 		f.StringVar(&o.Key, "tls-key", "", "key of the certificate")

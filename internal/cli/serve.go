@@ -32,9 +32,9 @@ const (
 
 func newServe(a *app) *cobra.Command {
 	var (
-		data, listen, database, nats, cert, key string
-		open, worker, verbose                   bool
-		limit                                   time.Duration
+		data, listen, database, nats, files, cert, key string
+		open, worker, verbose                          bool
+		limit                                          time.Duration
 	)
 	c := &cobra.Command{
 		Use:   "serve",
@@ -43,7 +43,9 @@ func newServe(a *app) *cobra.Command {
 in a folder of this computer. Without --listen, only this computer reaches the page.
 
 For a team, --listen takes an address that others reach. That needs TLS, and a token, which the
-first start prints. --database and --nats name a PostgreSQL and a NATS instead of those inside.
+first start prints. --database, --nats and --files name a PostgreSQL, a NATS and a bucket of S3 instead
+of those inside. The credentials of the bucket are read from AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY.
 opmeter worker lets other computers and their boards do jobs.`,
 		Example: `  opmeter serve
   opmeter serve --listen 127.0.0.1:8080 --data results --open=false
@@ -60,7 +62,7 @@ opmeter worker lets other computers and their boards do jobs.`,
 				return useError("--tls-cert and --tls-key: name both")
 			}
 			args := []string{
-				"serve", "-data=" + data, "-listen=" + listen, "-database=" + database, "-nats=" + nats, "-tls-cert=" + cert, "-tls-key=" + key,
+				"serve", "-data=" + data, "-listen=" + listen, "-database=" + database, "-nats=" + nats, "-files=" + files, "-tls-cert=" + cert, "-tls-key=" + key,
 				"-worker=" + strconv.FormatBool(worker), "-verbose=" + strconv.FormatBool(verbose), "-limit=" + limit.String(),
 			}
 			return a.serve(c.Context(), args, nil, func(line string) {
@@ -81,6 +83,7 @@ opmeter worker lets other computers and their boards do jobs.`,
 	f.StringVar(&listen, "listen", "127.0.0.1:0", "`HOST:PORT`: address; port 0 is any free one")
 	f.StringVar(&database, "database", "", "`URL` of a PostgreSQL (default: SQLite in the folder)")
 	f.StringVar(&nats, "nats", "", "`URL` of a NATS with JetStream (default: inside the server)")
+	f.StringVar(&files, "files", "", "`s3://BUCKET/PREFIX` for profiles and models (default: the folder)")
 	f.StringVar(&cert, "tls-cert", "", "`FILE`: certificate, for other computers")
 	f.StringVar(&key, "tls-key", "", "`FILE`: its key")
 	f.BoolVar(&open, "open", true, "open the page in the browser (--open=false: do not)")

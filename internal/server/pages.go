@@ -92,7 +92,7 @@ func (s *Server) page(ctx context.Context, hashes []string) (string, error) {
 	for i, h := range hashes {
 		// Programs go by the ending of a name, so the file gets one.
 		link := filepath.Join(dir, fmt.Sprintf("%d.opmeter", i+1))
-		if err := os.Link(s.files.Path(h), link); err != nil {
+		if err := s.files.Link(h, link); err != nil {
 			return "", err
 		}
 		inputs = append(inputs, link)

@@ -34,6 +34,8 @@ type Options struct {
 	Listen string
 	// Database is a URL of PostgreSQL, "" for a file of SQLite in the folder.
 	Database string
+	// Files is a bucket of S3 for profiles and models, such as s3://BUCKET/PREFIX, "" for the folder.
+	Files string
 	// NATS is the address of a NATS elsewhere, "" for the one inside this process.
 	NATS string
 	// Cert and Key are files of a certificate for TLS, "" for none.
@@ -100,7 +102,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.db, err = store.Open(ctx, source); err != nil {
 		return nil, err
 	}
-	if s.files, err = blob.Open(filepath.Join(o.Data, "files"), o.MaxFile); err != nil {
+	if s.files, err = blob.Open(filepath.Join(o.Data, "files"), o.Files, o.MaxFile); err != nil {
 		return nil, err
 	}
 	if s.pages, err = openPages(filepath.Join(o.Data, "pages")); err != nil {

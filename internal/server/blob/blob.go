@@ -1,5 +1,6 @@
-// Package blob keeps files under their SHA-256: models that were uploaded, profiles that were made.
-// A file is there whole or not at all, and an upload that broke off goes on where it stopped.
+// Package blob keeps files under their SHA-256, in a folder or in an S3-compatible store: models that
+// were uploaded, profiles that were made. A file is there whole or not at all, and an upload that
+// broke off goes on where it stopped.
 package blob
 
 import (
@@ -8,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -26,20 +26,47 @@ var (
 	ErrTooLarge = errors.New("too large")
 )
 
-// Store is a folder of files.
+// place is where complete files are. Those that are absent are ErrNotFound.
+type place interface {
+	size(hash string) (int64, error)
+	open(hash string) (io.ReadSeekCloser, error)
+	// add takes over a file whose content has the hash.
+	add(from, hash string) error
+	// link makes a file at a new path, to be read only.
+	link(hash, to string) error
+	remove(hash string) error
+	all(yield func(hash string) error) error
+}
+
+// Store keeps files.
 type Store struct {
-	dir   string
+	dir   string // of uploads that are incomplete
+	files place
 	limit int64
 	mu    sync.Mutex
 	busy  map[string]bool // uploads that a request writes now
 }
 
-// Open uses a folder, which is made where it is absent. No file may exceed the limit in bytes.
-func Open(dir string, limit int64) (*Store, error) {
+// Open uses a folder, which is made where it is absent. Files are kept there, or in a bucket of
+// S3 that an address such as s3://BUCKET/PREFIX names. No file may exceed the limit in bytes.
+func Open(dir, where string, limit int64) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "partial"), 0o700); err != nil {
 		return nil, fmt.Errorf("folder for files: %w", err)
 	}
-	return &Store{dir: dir, limit: limit, busy: map[string]bool{}}, nil
+	s := &Store{dir: dir, files: folder(dir), limit: limit, busy: map[string]bool{}}
+	if where == "" {
+		return s, nil
+	}
+	b, err := openBucket(where, limit, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	// Wrong credentials are told at the start.
+	if _, err := b.list("", "1"); err != nil {
+		return nil, err
+	}
+	s.files = b
+	return s, nil
 }
 
 // Valid reports whether a text is a SHA-256 as hexadecimal digits in lower case.
@@ -55,14 +82,6 @@ func Valid(hash string) bool {
 	return true
 }
 
-// Path is where a file lies, for programs that read it.
-func (s *Store) Path(hash string) string {
-	if !Valid(hash) {
-		return ""
-	}
-	return filepath.Join(s.dir, hash[:2], hash)
-}
-
 func (s *Store) partial(hash string) string { return filepath.Join(s.dir, "partial", hash) }
 
 // Size returns the size of a file, ErrNotFound if it is absent.
@@ -70,26 +89,23 @@ func (s *Store) Size(hash string) (int64, error) {
 	if !Valid(hash) {
 		return 0, ErrNotFound
 	}
-	return size(s.Path(hash))
-}
-
-func size(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, ErrNotFound
-	}
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+	return s.files.size(hash)
 }
 
 // Open opens a file for reading.
-func (s *Store) Open(hash string) (*os.File, error) {
-	if _, err := s.Size(hash); err != nil {
-		return nil, err
+func (s *Store) Open(hash string) (io.ReadSeekCloser, error) {
+	if !Valid(hash) {
+		return nil, ErrNotFound
 	}
-	return os.Open(s.Path(hash))
+	return s.files.open(hash)
+}
+
+// Link makes a file at a new path for a program that reads it.
+func (s *Store) Link(hash, to string) error {
+	if !Valid(hash) {
+		return ErrNotFound
+	}
+	return s.files.link(hash, to)
 }
 
 // Offset is how much of an upload is there: where it goes on.
@@ -181,16 +197,7 @@ func (s *Store) keep(from, hash string) error {
 	if got != hash {
 		return errors.Join(fmt.Errorf("%w: %s, expected %s", ErrHash, got, hash), os.Remove(from))
 	}
-	return s.place(from, hash)
-}
-
-// place moves a file to its place.
-func (s *Store) place(from, hash string) error {
-	to := s.Path(hash)
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	return os.Rename(from, to)
+	return s.files.add(from, hash)
 }
 
 // Hash returns the SHA-256 of a file.
@@ -220,7 +227,7 @@ func (s *Store) Put(r io.Reader) (hash string, n int64, err error) {
 		return "", 0, err
 	}
 	hash = hex.EncodeToString(h.Sum(nil))
-	return hash, n, s.place(f.Name(), hash)
+	return hash, n, s.files.add(f.Name(), hash)
 }
 
 // Remove removes a file.
@@ -228,27 +235,11 @@ func (s *Store) Remove(hash string) error {
 	if !Valid(hash) {
 		return ErrNotFound
 	}
-	err := os.Remove(s.Path(hash))
-	if errors.Is(err, fs.ErrNotExist) {
-		return ErrNotFound
-	}
-	return err
+	return s.files.remove(hash)
 }
 
 // All calls a function with the hash of each file.
-func (s *Store) All(yield func(hash string) error) error {
-	return filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && e.Name() == "partial":
-			return fs.SkipDir
-		case e.IsDir() || !Valid(e.Name()):
-			return nil
-		}
-		return yield(e.Name())
-	})
-}
+func (s *Store) All(yield func(hash string) error) error { return s.files.all(yield) }
 
 // Sweep removes uploads that nobody went on with since a time.
 func (s *Store) Sweep(since time.Time) error {
