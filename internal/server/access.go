@@ -9,16 +9,18 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/opmeter/opmeter/internal/server/store"
 )
 
 // caller is who made a request.
 type caller struct {
+	id      string // of the token, "" without one
+	address string
+	stale   bool // its cookie holds a token that is not valid
 	name    string
 	role    store.Role
 	project string // the only one that it may see, "" for all
@@ -37,18 +39,29 @@ func (c caller) may(r store.Role) bool {
 	return slices.Index(store.Roles, c.role) >= slices.Index(store.Roles, r)
 }
 
+// whole refuses callers that may see one project only.
+func whole(ctx context.Context) error {
+	if who(ctx).project != "" {
+		return huma.Error403Forbidden("the token is for one project: this needs one for all")
+	}
+	return nil
+}
+
 // sees reports whether the caller may see a project.
 func (c caller) sees(project string) bool { return c.project == "" || c.project == project }
 
 // sessionCookie holds the token of a browser.
 const sessionCookie = "opmeter"
 
+// errToken refuses a token.
+var errToken = huma.Error401Unauthorized("the token is unknown, expired or revoked")
+
 // identify finds out who calls. Without a token that is nobody, unless only this computer can call.
 func (s *Server) identify(r *http.Request) (caller, error) {
 	secret, sent := "", false
 	if h := r.Header.Get("Authorization"); h != "" {
 		if secret, sent = strings.CutPrefix(h, "Bearer "); !sent {
-			return caller{}, errors.New("header Authorization: expected Bearer and a token")
+			return caller{}, huma.Error401Unauthorized("header Authorization: expected Bearer and a token")
 		}
 	} else if c, err := r.Cookie(sessionCookie); err == nil {
 		secret = c.Value
@@ -58,11 +71,11 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 		err := s.db.View(r.Context(), func(tx *store.Tx) (err error) { k, err = tx.TokenOf(secret); return err })
 		switch {
 		case err == nil:
-			return caller{name: k.Name, role: k.Role, project: k.Project}, nil
+			return caller{id: k.ID, name: k.Name, role: k.Role, project: k.Project}, nil
 		case !errors.Is(err, store.ErrNotFound):
-			return caller{}, err
+			return caller{}, asProblem(err)
 		case sent:
-			return caller{}, errors.New("the token is unknown, expired or revoked")
+			return caller{}, errToken
 		}
 		// The browser keeps a cookie longer than its token is valid, and sends that of a server at
 		// another port. Whoever has such a one must reach the page to sign in.
@@ -70,7 +83,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	if s.open {
 		return caller{name: "this computer", role: store.Admin}, nil
 	}
-	return caller{}, nil
+	return caller{stale: secret != ""}, nil
 }
 
 // localName reports whether a loopback address is called by such a name. Others come from a page
@@ -91,7 +104,6 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-
 // guarded checks each request before anything else looks at it.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
-	limits := &limits{of: map[netip.Addr]*rate.Limiter{}}
 	return origin.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -105,14 +117,22 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		if s.o.Cert != "" {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		if !s.open && !limits.allow(r.RemoteAddr) {
-			h.Set("Retry-After", "1")
-			problem(w, http.StatusTooManyRequests, "too many requests from this address: wait a second")
+		address := network(r.RemoteAddr)
+		if !s.open && !s.limits.allow(addressRequests, address) {
+			addressRequests.refuse(w)
 			return
 		}
 		c, err := s.identify(r)
-		if err != nil {
-			problem(w, http.StatusUnauthorized, err.Error())
+		switch {
+		case (errors.Is(err, errToken) || c.stale && strings.HasPrefix(r.URL.Path, prefix) && r.URL.Path != prefix+"/session") &&
+			!s.open && !s.limits.allow(failedSignIns, address):
+			failedSignIns.refuse(w)
+			return
+		case err != nil:
+			s.failed(w, err)
+			return
+		case c.id != "" && !s.limits.allow(tokenRequests, c.id):
+			tokenRequests.refuse(w)
 			return
 		}
 		start := time.Now()
@@ -127,7 +147,12 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 				problem(recorder, http.StatusInternalServerError, "defect of opmeter, which the log describes: please report it")
 			}
 		}()
-		next.ServeHTTP(recorder, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
+		c.address = address
+		ctx := context.WithValue(r.Context(), callerKey{}, c)
+		if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+			ctx = store.From(ctx, at.Addr().Unmap().String())
+		}
+		next.ServeHTTP(recorder, r.WithContext(ctx))
 		s.metrics.request(recorder.status, time.Since(start))
 		s.o.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", recorder.status, "who", c.name)
 	}))
@@ -146,33 +171,3 @@ func (r *recorded) WriteHeader(status int) {
 
 // Unwrap lets [http.ResponseController] reach the connection.
 func (r *recorded) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// limits bounds the requests of each address.
-type limits struct {
-	mu sync.Mutex
-	of map[netip.Addr]*rate.Limiter
-}
-
-const (
-	perSecond = 50  // requests of an address in the long run
-	burst     = 500 // and at once
-	maxKnown  = 10000
-)
-
-func (l *limits) allow(address string) bool {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.of) > maxKnown {
-		clear(l.of)
-	}
-	r := l.of[at.Addr()]
-	if r == nil {
-		r = rate.NewLimiter(perSecond, burst)
-		l.of[at.Addr()] = r
-	}
-	return r.Allow()
-}

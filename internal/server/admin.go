@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -18,8 +19,8 @@ import (
 type tokenBody struct {
 	Name    string     `json:"name" minLength:"1" maxLength:"200"`
 	Role    store.Role `json:"role" enum:"read,run,admin"`
-	Project string     `json:"project,omitempty" maxLength:"200" doc:"id or name of the only project that it is for"`
-	Days    int        `json:"days,omitzero" minimum:"1" maximum:"3650" doc:"after how many days it expires"`
+	Project string     `json:"project,omitempty" maxLength:"200" nullable:"true" doc:"id or name of the only project that it is for"`
+	Days    int        `json:"days,omitzero" minimum:"1" maximum:"3650" nullable:"true" doc:"after how many days it expires"`
 }
 
 // tokenView is a token with its secret, once.
@@ -90,8 +91,8 @@ func (s *Server) addAdmin(api huma.API) {
 	})
 	add(api, "DELETE /tokens/{id}", "revoke-token", store.Admin, "Revoke a token", func(ctx context.Context, in *Named) (*struct{}, error) {
 		return nil, s.db.Change(ctx, func(tx *store.Tx) error {
-			if who(ctx).project != "" {
-				return huma.Error403Forbidden("the token is for one project: it cannot revoke tokens")
+			if err := whole(ctx); err != nil {
+				return err
 			}
 			if err := tx.Revoke("tokens", in.ID); err != nil {
 				return err
@@ -100,8 +101,8 @@ func (s *Server) addAdmin(api huma.API) {
 		})
 	})
 	add(api, "GET /audit", "list-audit", store.Admin, "Who changed what", func(ctx context.Context, in *Paged) (*item[listed[store.Entry]], error) {
-		if who(ctx).project != "" {
-			return nil, huma.Error403Forbidden("the token is for one project")
+		if err := whole(ctx); err != nil {
+			return nil, err
 		}
 		var out []store.Entry
 		err := s.db.View(ctx, func(tx *store.Tx) (err error) { out, err = tx.Audit(in.Before, in.Limit+1); return err })
@@ -128,17 +129,33 @@ func (s *Server) addAdmin(api huma.API) {
 	}
 	huma.Register(api, huma.Operation{
 		OperationID: "sign-in", Method: "POST", Path: prefix + "/session", Summary: "Keep a token in a cookie of the browser",
-		Metadata: map[string]any{roleKey: anyone}, MaxBodyBytes: 4096, Errors: []int{401},
+		Metadata: map[string]any{roleKey: anyone}, MaxBodyBytes: 4096, Errors: append([]int{401, 403, 429}, bodyErrors...),
 	}, func(ctx context.Context, in *struct{ Body sessionBody }) (*cookie, error) {
-		err := s.db.View(ctx, func(tx *store.Tx) error { _, err := tx.TokenOf(in.Body.Token); return err })
-		if err != nil {
-			return nil, huma.Error401Unauthorized("the token is unknown, expired or revoked")
+		err := s.db.Change(ctx, func(tx *store.Tx) error {
+			k, err := tx.TokenOf(in.Body.Token)
+			if err != nil {
+				return err
+			}
+			return tx.Log(k.Name, "sign in", k.ID)
+		})
+		switch {
+		case errors.Is(err, store.ErrNotFound) && !s.open && !s.limits.allow(failedSignIns, who(ctx).address):
+			return nil, huma.Error429TooManyRequests("too many " + failedSignIns.what + ": wait a while")
+		case errors.Is(err, store.ErrNotFound):
+			return nil, errToken
+		case err != nil:
+			return nil, asProblem(err)
 		}
 		return signed(in.Body.Token, 30*24*3600), nil
 	})
-	add(api, "DELETE /session", "sign-out", store.Read, "Forget the token", func(context.Context, *struct{}) (*cookie, error) {
-		return signed("", -1), nil
+	add(api, "DELETE /session", "sign-out", store.Read, "Forget the token", func(ctx context.Context, _ *struct{}) (*cookie, error) {
+		return signed("", -1), s.log(ctx, who(ctx).name, "sign out", who(ctx).id)
 	})
+}
+
+// log adds a line to the audit log for a change outside the database.
+func (s *Server) log(ctx context.Context, who, what, object string) error {
+	return s.db.Change(ctx, func(tx *store.Tx) error { return tx.Log(who, what, object) })
 }
 
 // FirstToken makes a token for an administrator if there is none: somebody must be the first. It

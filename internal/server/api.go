@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -40,7 +41,40 @@ func (s *Server) routes() http.Handler {
 	s.addFiles(mux, api)
 	s.addPages(mux)
 	s.addHealth(mux)
-	return s.guarded(mux)
+	for path, item := range api.OpenAPI().Paths {
+		var methods []string
+		for method, o := range map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodHead: item.Head, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
+		} {
+			if o != nil {
+				methods = append(methods, method)
+			}
+		}
+		slices.Sort(methods)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { wrongMethod(w, r.Method, methods) })
+	}
+	return s.guarded(once(mux))
+}
+
+// wrongMethod answers a request whose path knows other methods.
+func wrongMethod(w http.ResponseWriter, method string, known []string) {
+	w.Header().Set("Allow", strings.Join(known, ", "))
+	problem(w, http.StatusMethodNotAllowed, "the method "+method+" is not for this path: expected "+strings.Join(known, " or "))
+}
+
+// once refuses parameters of the API that are given twice: only one of them would count.
+func once(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, prefix) {
+			for name, values := range r.URL.Query() {
+				if len(values) > 1 {
+					problem(w, http.StatusUnprocessableEntity, fmt.Sprintf("parameter %.60q is given %d times: expected once", name, len(values)))
+					return
+				}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // roleKey holds the role of an operation.
@@ -67,16 +101,20 @@ func (s *Server) allowed(api huma.API) func(huma.Context, func(huma.Context)) {
 	}
 }
 
+// bodyErrors are answers to a body that cannot be read.
+var bodyErrors = []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
+
 // add registers an operation: "GET /runs/{id}" with the role that it needs and what it does.
 func add[In, Out any](api huma.API, route, id string, role store.Role, summary string, f func(context.Context, *In) (*Out, error), change ...func(*huma.Operation)) {
 	method, path, _ := strings.Cut(route, " ")
 	o := huma.Operation{
 		Method: method, Path: prefix + path, OperationID: id, Summary: summary, Metadata: map[string]any{roleKey: role},
 		Security: []map[string][]string{{"token": {}}}, MaxBodyBytes: 1 << 20,
-		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests},
+		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
 	}
 	if method != http.MethodGet {
 		o.Errors = append(o.Errors, http.StatusConflict)
+		o.Errors = append(o.Errors, bodyErrors...)
 	}
 	for _, c := range change {
 		c(&o)

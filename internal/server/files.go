@@ -1,12 +1,17 @@
 package server
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -38,7 +43,7 @@ func (s *Server) addFiles(mux *http.ServeMux, api huma.API) {
 	secured := []map[string][]string{{"token": {}}}
 	answers := func(ok, text string, more ...string) map[string]*huma.Response {
 		out := map[string]*huma.Response{ok: {Description: text}}
-		for _, status := range append(more, "401", "403", "404") {
+		for _, status := range append(more, "401", "403", "404", "422", "429", "503") {
 			n, _ := strconv.Atoi(status)
 			out[status] = &huma.Response{Description: http.StatusText(n)}
 		}
@@ -47,7 +52,7 @@ func (s *Server) addFiles(mux *http.ServeMux, api huma.API) {
 	api.OpenAPI().AddOperation(&huma.Operation{
 		Method: "PUT", Path: path, OperationID: "upload-file", Summary: "Upload a file, or go on with an upload",
 		Description: "Content-Range says which part follows, such as bytes 1000-1999/2000. Without it the body is the whole file.",
-		Parameters:  hash, Security: secured, Responses: answers("204", "The part is stored", "400", "409", "411", "413", "422"),
+		Parameters:  hash, Security: secured, Responses: answers("204", "The part is stored", "400", "408", "409", "413"),
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: "string", Format: "binary"}}}},
 	})
 	api.OpenAPI().AddOperation(&huma.Operation{
@@ -99,17 +104,123 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 		s.failed(w, err)
 		return
 	}
+	c := who(r.Context())
+	if c.id != "" && !s.limits.allow(tokenUploads, c.id) {
+		tokenUploads.refuse(w)
+		return
+	}
+	done := s.limits.upload(c.id)
+	if done == nil {
+		w.Header().Set("Retry-After", "10")
+		problem(w, http.StatusTooManyRequests, fmt.Sprintf("too many uploads at the same time: at most %d with one token and %d of all", tokenUploading, uploading))
+		return
+	}
+	defer done()
 	body := &patient{r: r.Body, control: http.NewResponseController(w)}
-	end, err := s.files.Append(hash, offset, total, body)
+	end, err := s.take(r.Context(), hash, offset, total, body)
 	w.Header().Set(offsetHeader, strconv.FormatInt(end, 10))
 	if err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = huma.NewError(http.StatusRequestTimeout, fmt.Sprintf("the upload stalled after %d of %d bytes: go on from there", end, total))
+		case errors.Is(err, io.ErrUnexpectedEOF):
 			err = huma.Error400BadRequest(fmt.Sprintf("the body ended after %d of %d bytes: go on from there", end, total))
 		}
 		s.failed(w, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// take stores a part of a file. A caller for one project must send a file whole that its project
+// lacks, even if it is here: another project has it, and knowing its SHA-256 gives no right to it.
+func (s *Server) take(ctx context.Context, hash string, offset, total int64, body io.Reader) (end int64, err error) {
+	c := who(ctx)
+	here := s.usable(ctx, hash) == nil
+	if _, err := s.files.Size(hash); err == nil && !here {
+		h := sha256.New()
+		n, err := io.Copy(h, io.LimitReader(body, s.o.MaxFile))
+		switch {
+		case err != nil:
+			return 0, err
+		case offset != 0 || n < total:
+			return 0, fmt.Errorf("%w %d: expected 0", blob.ErrOffset, offset)
+		case hex.EncodeToString(h.Sum(nil)) != hash:
+			return 0, fmt.Errorf("%w, expected %s", blob.ErrHash, hash)
+		}
+		end = n
+	} else {
+		if !s.partials.begin(hash, c.project, offset) {
+			return 0, fmt.Errorf("%w %d: expected 0", blob.ErrOffset, offset)
+		}
+		if end, err = s.files.Append(hash, offset, total, body); err != nil {
+			return end, err
+		}
+		s.partials.end(hash)
+	}
+	if here {
+		return end, nil // nothing changed
+	}
+	return end, s.db.Change(ctx, func(tx *store.Tx) error {
+		if c.project != "" {
+			if err := tx.Uploaded(hash, c.project); err != nil {
+				return err
+			}
+		}
+		return tx.Log(c.name, "upload file", hash)
+	})
+}
+
+// partials remembers for which project the last part of each upload came, so that nobody completes
+// what another project began. After a restart such uploads begin anew.
+type partials struct {
+	mu sync.Mutex
+	of map[string]string
+}
+
+func (p *partials) mine(hash, project string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, known := p.of[hash]
+	return project == "" || known && last == project
+}
+
+// begin reports whether a caller may go on with an upload at an offset, and notes that it does.
+func (p *partials) begin(hash, project string, offset int64) bool {
+	if offset > 0 && !p.mine(hash, project) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil || len(p.of) > maxKnown {
+		p.of = map[string]string{}
+	}
+	p.of[hash] = project
+	return true
+}
+
+func (p *partials) end(hash string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, hash)
+}
+
+// usable is [blob.ErrNotFound] unless a file is here and the caller may use it.
+func (s *Server) usable(ctx context.Context, hash string) error {
+	if err := s.present(ctx, hash); err != nil {
+		return err
+	}
+	c := who(ctx)
+	if c.project == "" {
+		return nil
+	}
+	return s.db.View(ctx, func(tx *store.Tx) error {
+		ok, err := tx.BlobOf(hash, c.project)
+		if err == nil && !ok {
+			err = blob.ErrNotFound
+		}
+		return err
+	})
 }
 
 // partOf reads which part of a file a request has.
@@ -156,11 +267,20 @@ func (s *Server) uploaded(w http.ResponseWriter, r *http.Request) {
 	hash := r.PathValue("hash")
 	n, err := s.files.Offset(hash)
 	if err != nil {
-		w.WriteHeader(http.StatusNotFound)
+		s.failed(w, err)
 		return
 	}
-	if err := s.present(r.Context(), hash); err == nil {
+	switch err := s.usable(r.Context(), hash); {
+	case err == nil:
 		w.Header().Set(completeHeader, "?1")
+	case !errors.Is(err, blob.ErrNotFound):
+		s.failed(w, err)
+		return
+	default:
+		_, other := s.files.Size(hash) // nil: it is here, for others only
+		if other == nil || !s.partials.mine(hash, who(r.Context()).project) {
+			n = 0
+		}
 	}
 	w.Header().Set(offsetHeader, strconv.FormatInt(n, 10))
 	w.WriteHeader(http.StatusNoContent)
@@ -169,13 +289,9 @@ func (s *Server) uploaded(w http.ResponseWriter, r *http.Request) {
 // download sends a file that the caller may see: of a run of its project.
 func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	hash := r.PathValue("hash")
-	if c := who(r.Context()); c.project != "" {
-		ok := false
-		err := s.db.View(r.Context(), func(tx *store.Tx) (err error) { ok, err = tx.BlobOf(hash, c.project); return err })
-		if err != nil || !ok {
-			s.failed(w, errors.Join(err, blob.ErrNotFound))
-			return
-		}
+	if err := s.usable(r.Context(), hash); err != nil {
+		s.failed(w, err)
+		return
 	}
 	s.send(w, r, hash, hash)
 }

@@ -19,9 +19,13 @@ func (s *Server) addFront(mux *http.ServeMux) {
 		panic(err) // the folder is embedded
 	}
 	files := http.FileServerFS(sub)
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/api/") {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/api/"):
 			problem(w, http.StatusNotFound, "no such operation: see /openapi.json")
+			return
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			wrongMethod(w, r.Method, []string{http.MethodGet, http.MethodHead})
 			return
 		}
 		if f, err := fs.Stat(sub, strings.TrimPrefix(r.URL.Path, "/")); err != nil || f.IsDir() {

@@ -65,10 +65,10 @@ func TestOldCookie(t *testing.T) {
 	t.Parallel()
 	old := http.Header{"Cookie": {sessionCookie + "=opm_old"}}
 	for _, c := range []struct {
-		listen string
-		me     int
-	}{{"127.0.0.1:0", 200}, {"0.0.0.0:0", 401}} {
-		s := serving(t, Options{Listen: c.listen, Cert: "unused"})
+		listen, cert string
+		me           int
+	}{{"127.0.0.1:0", "", 200}, {"127.0.0.1:0", "unused", 401}, {"0.0.0.0:0", "unused", 401}} {
+		s := serving(t, Options{Listen: c.listen, Cert: c.cert})
 		for path, want := range map[string]int{"/": 200, prefix + "/me": c.me} {
 			if status, body := s.answer(t, "GET", path, old); status != want {
 				t.Errorf("%s at %s: status %d, want %d: %.200s", path, c.listen, status, want, body)

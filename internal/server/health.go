@@ -44,6 +44,10 @@ func (s *Server) addHealth(mux *http.ServeMux) {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc("GET /metrics", s.forRole(store.Read, func(w http.ResponseWriter, r *http.Request) {
+		if err := whole(r.Context()); err != nil {
+			s.failed(w, err)
+			return
+		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		waiting, err := s.queue.Length(r.Context())
 		if err == nil {

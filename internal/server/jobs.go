@@ -33,10 +33,10 @@ type inputBody struct {
 
 // labelsBody says where a model comes from.
 type labelsBody struct {
-	Branch string `json:"branch,omitempty" maxLength:"200"`
-	Commit string `json:"commit,omitempty" maxLength:"200"`
-	Pull   string `json:"pull,omitempty" maxLength:"200" doc:"number of the pull request"`
-	Note   string `json:"note,omitempty" maxLength:"4000"`
+	Branch string `json:"branch,omitempty" maxLength:"200" nullable:"true"`
+	Commit string `json:"commit,omitempty" maxLength:"200" nullable:"true"`
+	Pull   string `json:"pull,omitempty" maxLength:"200" nullable:"true" doc:"number of the pull request"`
+	Note   string `json:"note,omitempty" maxLength:"4000" nullable:"true"`
 }
 
 // maxWaiting bounds the jobs that wait or run.
@@ -50,7 +50,7 @@ func (s *Server) addJobs(api huma.API) {
 	) (*item[queue.Job], error) {
 		j, err := s.newJob(ctx, in.Key, &in.Body)
 		return &item[queue.Job]{j}, err
-	}, func(o *huma.Operation) { o.DefaultStatus = 201; o.Errors = append(o.Errors, 422, 503) })
+	}, func(o *huma.Operation) { o.DefaultStatus = 201 })
 	add(api, "GET /jobs", "list-jobs", store.Read, "List jobs that wait or run, and those that ended lately", func(ctx context.Context, in *struct {
 		Paged
 		State string `query:"state" enum:"waiting,running,done,failed,cancelled"`
@@ -70,11 +70,15 @@ func (s *Server) addJobs(api huma.API) {
 			return nil, err
 		}
 		j, err := s.queue.Cancel(ctx, in.ID)
+		if err == nil {
+			err = s.log(ctx, who(ctx).name, "cancel job", in.ID)
+		}
 		return &item[queue.Job]{j}, err
 	})
 	sse.Register(api, huma.Operation{
 		OperationID: "follow-job", Method: "GET", Path: prefix + "/jobs/{id}/events", Summary: "Follow a job until it ends",
 		Metadata: map[string]any{roleKey: store.Read}, Security: []map[string][]string{{"token": {}}},
+		Errors: []int{401, 403, 422, 429},
 	}, map[string]any{"state": queue.Job{}, "absent": absent{}}, func(ctx context.Context, in *Named, send sse.Sender) {
 		if j, err := s.job(ctx, in.ID); err != nil || j.State.Ended() {
 			if err != nil {
@@ -99,6 +103,18 @@ func (s *Server) addJobs(api huma.API) {
 			}
 		}
 	})
+	describeEvents(api, prefix+"/jobs/{id}/events")
+}
+
+// describeEvents describes each event of a stream: the library describes a list of them.
+func describeEvents(api huma.API, path string) {
+	schema := api.OpenAPI().Paths[path].Get.Responses["200"].Content["text/event-stream"]
+	schema.Schema = &huma.Schema{Type: "object", Required: []string{"data"}, Properties: map[string]*huma.Schema{
+		"event": {Type: "string", Enum: []any{"state", "absent"}},
+		"data": {Type: "string", Extensions: map[string]any{"contentMediaType": "application/json", "contentSchema": map[string]any{"anyOf": []any{
+			map[string]string{"$ref": "#/components/schemas/Job"}, map[string]string{"$ref": "#/components/schemas/Absent"},
+		}}}},
+	}}
 }
 
 // absent says that there is no job to follow.
@@ -132,7 +148,7 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 	}
 	if key != "" {
 		// The same caller with the same key gets the same job.
-		h := sha256.Sum256([]byte(c.name + "\x00" + key))
+		h := sha256.Sum256([]byte(c.id + "\x00" + key))
 		j.ID = "k" + hex.EncodeToString(h[:12])
 		if old, err := s.job(ctx, j.ID); err == nil {
 			return old, nil
@@ -158,8 +174,11 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 		if err == nil && p.Deleted != nil {
 			err = huma.Error409Conflict("project " + p.Name + " is in the bin: restore it first")
 		}
+		if err != nil {
+			return err
+		}
 		j.Project = p.ID
-		return err
+		return tx.Log(c.name, "add job", j.ID)
 	})
 	if err != nil {
 		return j, err

@@ -321,7 +321,7 @@ func (s *Server) restore(tx *store.Tx, table, id string) error {
 
 // isHere answers whether a file is here that a request refers to.
 func (s *Server) isHere(ctx context.Context, hash, otherwise string) error {
-	err := s.present(ctx, hash)
+	err := s.usable(ctx, hash)
 	if errors.Is(err, blob.ErrNotFound) {
 		return huma.NewError(http.StatusUnprocessableEntity, otherwise)
 	}

@@ -12,7 +12,7 @@ import (
 // projectBody is what a project is made of.
 type projectBody struct {
 	Name        string `json:"name" minLength:"1" maxLength:"200"`
-	Description string `json:"description,omitempty" maxLength:"4000"`
+	Description string `json:"description,omitempty" maxLength:"4000" nullable:"true"`
 }
 
 func (s *Server) addProjects(api huma.API) {
@@ -33,13 +33,15 @@ func (s *Server) addProjects(api huma.API) {
 		return &item[listed[store.Project]]{cut(out, len(out), nil)}, err
 	})
 	add(api, "POST /projects", "add-project", store.Start, "Add a project", func(ctx context.Context, in *struct{ Body projectBody }) (*item[store.Project], error) {
-		if who(ctx).project != "" {
-			return nil, huma.Error403Forbidden("the token is for one project: it cannot add another one")
+		if err := whole(ctx); err != nil {
+			return nil, err
 		}
 		var p store.Project
 		err := s.db.Change(ctx, func(tx *store.Tx) (err error) {
-			p, err = tx.AddProject(in.Body.Name, in.Body.Description)
-			return err
+			if p, err = tx.AddProject(in.Body.Name, in.Body.Description); err != nil {
+				return err
+			}
+			return tx.Log(who(ctx).name, "add project", p.ID)
 		})
 		return &item[store.Project]{p}, err
 	})
@@ -56,8 +58,10 @@ func (s *Server) addProjects(api huma.API) {
 			if err = tx.ChangeProject(p.ID, in.Body.Name, in.Body.Description); err != nil {
 				return err
 			}
-			p, err = tx.Project(p.ID)
-			return err
+			if p, err = tx.Project(p.ID); err != nil {
+				return err
+			}
+			return tx.Log(who(ctx).name, "change project", p.ID)
 		})
 		return &item[store.Project]{p}, err
 	})
@@ -203,7 +207,10 @@ func (s *Server) addRuns(api huma.API) {
 			if _, err := s.run(ctx, tx, in.ID); err != nil {
 				return err
 			}
-			return tx.Note(in.ID, in.Body.Note, cleanTags(in.Body.Tags))
+			if err := tx.Note(in.ID, in.Body.Note, cleanTags(in.Body.Tags)); err != nil {
+				return err
+			}
+			return tx.Log(who(ctx).name, "note run", in.ID)
 		})
 	})
 	s.addBin(api, "runs", "run", func(ctx context.Context, tx *store.Tx, id string) error {
@@ -212,7 +219,7 @@ func (s *Server) addRuns(api huma.API) {
 	})
 	add(api, "GET /series/{id}/trend", "get-trend", store.Read, "A figure of a series over time", func(ctx context.Context, in *struct {
 		Named
-		Figure string `query:"figure" required:"true" maxLength:"100"`
+		Figure string `query:"figure" required:"true" minLength:"1" maxLength:"100"`
 		Limit  int    `query:"limit" minimum:"1" maximum:"2000" default:"500"`
 	},
 	) (*item[listed[store.Point]], error) {

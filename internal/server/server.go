@@ -53,19 +53,22 @@ type Options struct {
 
 // Server is an open server.
 type Server struct {
-	o       Options
-	db      *store.DB
-	files   *blob.Store
-	queue   *queue.Queue
-	runner  work.Runner
-	pages   pages
-	handler http.Handler
-	open    bool // anyone who reaches the address may do everything: it is a loopback address
-	lock    *os.File
-	metrics metrics
-	ctx     context.Context
-	stop    context.CancelFunc
-	tasks   sync.WaitGroup
+	o        Options
+	db       *store.DB
+	files    *blob.Store
+	queue    *queue.Queue
+	runner   work.Runner
+	pages    pages
+	handler  http.Handler
+	open     bool // anyone who reaches the address may do everything: it is a loopback address
+	limits   *limits
+	longPoll time.Duration
+	lock     *os.File
+	partials partials
+	metrics  metrics
+	ctx      context.Context
+	stop     context.CancelFunc
+	tasks    sync.WaitGroup
 
 	sweeping  sync.Mutex
 	nextSweep time.Time
@@ -73,17 +76,19 @@ type Server struct {
 
 // Open opens a server without listening. Close it in the end.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
-	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), runner: work.Runner{Program: o.Program, Limit: o.Limit}}
+	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit}}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.open, err = loopback(o.Listen); err != nil {
+	local, err := loopback(o.Listen)
+	if err != nil {
 		return nil, err
 	}
-	if !s.open && o.Cert == "" {
+	s.open = local && o.Cert == "" // a certificate is for others, who need tokens
+	if !local && o.Cert == "" {
 		return nil, fmt.Errorf("--listen %s is reachable from other computers: name a certificate with --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy", o.Listen)
 	}
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {

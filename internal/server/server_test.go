@@ -567,6 +567,7 @@ func TestRoles(t *testing.T) {
 	}
 	scoped.call(404, "DELETE", "/runs/"+r.ID, nil, nil)
 	scoped.call(403, "POST", "/leases", leaseBody{Worker: "w"}, nil)
+	scoped.upload("b")
 	scoped.call(403, "POST", "/projects", projectBody{Name: "mine"}, nil)
 	scoped.call(404, "POST", "/jobs", jobBody{Project: "fresh", Kind: work.Profile, Inputs: []inputBody{{"net.onnx", hash}}}, nil)
 	// Revoked tokens end at once; cookies hold tokens.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -39,10 +40,10 @@ func (s *Server) addWorkers(api huma.API) {
 			Status int
 			Body   *queue.Lease
 		}{Status: http.StatusOK}
-		if who(ctx).project != "" {
-			return nil, huma.Error403Forbidden("the token is for one project: workers need one for all")
+		if err := whole(ctx); err != nil {
+			return nil, err
 		}
-		wait, cancel := context.WithTimeout(ctx, longPoll)
+		wait, cancel := context.WithTimeout(ctx, s.longPoll)
 		defer cancel()
 		defer context.AfterFunc(s.ctx, cancel)()
 		l, err := s.queue.Lease(wait, in.Body.Worker, &in.Body.Offers)
@@ -51,8 +52,13 @@ func (s *Server) addWorkers(api huma.API) {
 		}
 		out.Body = l
 		return out, err
+	}, func(o *huma.Operation) {
+		o.Responses = map[string]*huma.Response{"204": {Description: "No job came: ask again"}}
 	})
 	add(api, "PUT /leases", "renew-lease", store.Start, "Tell that a worker is alive and what it does", func(ctx context.Context, in *struct{ Body work.Renewal }) (*item[renewed], error) {
+		if err := whole(ctx); err != nil {
+			return nil, err
+		}
 		err := s.queue.Renew(ctx, in.Body.Token, in.Body.Doing, in.Body.Share)
 		if errors.Is(err, queue.ErrStop) {
 			return &item[renewed]{renewed{Stop: true}}, nil
@@ -60,22 +66,33 @@ func (s *Server) addWorkers(api huma.API) {
 		return &item[renewed]{}, err
 	})
 	add(api, "POST /leases/end", "end-lease", store.Start, "End a job", func(ctx context.Context, in *struct{ Body work.End }) (*item[queue.Job], error) {
+		if err := whole(ctx); err != nil {
+			return nil, err
+		}
 		j, err := s.end(ctx, &in.Body)
 		return &item[queue.Job]{j}, err
-	}, func(o *huma.Operation) { o.Errors = append(o.Errors, 422) })
+	})
 }
 
 // end records the end of a job. The result reaches the database before the queue forgets the job,
 // so that it is lost at no moment; and only once, by the id of the job.
 func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 	j, err := s.queue.Holder(ctx, b.Token)
-	switch {
-	case err != nil:
+	if err != nil {
 		return j, err
+	}
+	caller := cmp.Or(who(ctx).name, j.Worker) // the worker of this process is no caller
+	switch {
 	case b.Release:
-		return j, s.queue.Release(ctx, b.Token)
+		if err := s.queue.Release(ctx, b.Token); err != nil {
+			return j, err
+		}
+		return j, s.log(ctx, caller, "release job", j.ID)
 	case b.Result == nil:
-		return s.queue.Finish(ctx, b.Token, nil, b.Problem)
+		if j, err = s.queue.Finish(ctx, b.Token, nil, b.Problem); err != nil {
+			return j, err
+		}
+		return j, s.log(ctx, caller, "end job", j.ID)
 	}
 	res := b.Result
 	if err := res.Check(); err != nil {
@@ -90,8 +107,10 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 	}
 	res.Series.Kind = j.Kind
 	err = s.db.Change(ctx, func(tx *store.Tx) (err error) {
-		r, err = tx.AddRun(res.Series, r, res.Figures, j.Tags)
-		return err
+		if r, err = tx.AddRun(res.Series, r, res.Figures, j.Tags); err != nil {
+			return err
+		}
+		return tx.Log(caller, "end job", j.ID)
 	})
 	if err != nil {
 		return j, err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -154,12 +155,21 @@ type Entry struct {
 	Who     string `db:"who" json:"who"`
 	What    string `db:"what" json:"what"`
 	Object  string `db:"object" json:"object"`
+	Address string `db:"address" json:"address,omitzero"`
 	Created int64  `db:"created" json:"created_ms"`
 }
 
-// Log adds a line to the audit log.
+type addressKey struct{}
+
+// From notes the address that a request came from, for the audit log.
+func From(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, addressKey{}, address)
+}
+
+// Log adds a line to the audit log. The address is that of [From].
 func (t *Tx) Log(who, what, object string) error {
-	return insert(t, "audit", &Entry{ID: NewID(t.now()), Who: who, What: what, Object: object, Created: t.millis()})
+	address, _ := t.ctx.Value(addressKey{}).(string)
+	return insert(t, "audit", &Entry{ID: NewID(t.now()), Who: who, What: what, Object: object, Address: address, Created: t.millis()})
 }
 
 // Audit lists lines of the audit log, the latest first.

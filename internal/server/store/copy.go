@@ -82,6 +82,7 @@ var tables = []table{
 	of[Entry]("audit", "id"),
 	of[Rule]("retention", "project"),
 	of[Unused]("unused_files", "hash"),
+	of[upload]("uploads", "hash", "project"),
 }
 
 // Sum is what a table contains: the number of rows, and a hash that does not depend on their order.

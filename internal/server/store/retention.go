@@ -160,8 +160,11 @@ func (t *Tx) UnusedSince(before time.Time, after string) ([]Unused, error) {
 	return list[Unused](t, "unused_files", "WHERE since < ? AND hash > ? ORDER BY hash LIMIT ?", before.UnixMilli(), after, batch)
 }
 
-// TakeUnused forgets a file that is noted as unused since before a time. It is ErrNotFound if
+// TakeUnused forgets a file that is noted as unused since before a time, and who may use it. It is ErrNotFound if
 // somebody used it meanwhile. Until the transaction ends, nobody can: remove the file within it.
 func (t *Tx) TakeUnused(hash string, before time.Time) error {
-	return t.one("DELETE FROM unused_files WHERE hash = ? AND since < ?", hash, before.UnixMilli())
+	if err := t.one("DELETE FROM unused_files WHERE hash = ? AND since < ?", hash, before.UnixMilli()); err != nil {
+		return err
+	}
+	return t.exec("DELETE FROM uploads WHERE hash = ?", hash)
 }

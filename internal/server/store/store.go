@@ -360,8 +360,26 @@ func (t *Tx) Latest(project string) ([]Run, error) {
 // RunOf returns the run that a job made.
 func (t *Tx) RunOf(job string) (Run, error) { return get[Run](t, "runs", "WHERE job = ?", job) }
 
-// BlobOf reports whether a run of a project has a blob.
+// upload says that a project may use a file.
+type upload struct {
+	Hash    string `db:"hash"`
+	Project string `db:"project"`
+}
+
+// Uploaded notes that a token for one project uploaded a file.
+func (t *Tx) Uploaded(hash, project string) error {
+	if err := insert(t, "uploads", &upload{hash, project}); !errors.Is(err, ErrExists) {
+		return err
+	}
+	return nil
+}
+
+// BlobOf reports whether a project may use a file: a run of it has it, or a token for it uploaded it.
 func (t *Tx) BlobOf(hash, project string) (bool, error) {
 	rs, err := list[Run](t, "runs", "WHERE (blob = ? OR model_hash = ?) AND project = ? LIMIT 1", hash, hash, project)
-	return len(rs) > 0, err
+	if err != nil || len(rs) > 0 {
+		return len(rs) > 0, err
+	}
+	us, err := list[upload](t, "uploads", "WHERE hash = ? AND project = ?", hash, project)
+	return len(us) > 0, err
 }

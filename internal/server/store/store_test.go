@@ -314,7 +314,7 @@ func testCopy(t *testing.T, open func() *DB) {
 		_, c := tx.AddAlert(Alert{Project: p.ID, Run: runs[0].ID, Figure: "latency_s", Before: 0.1, After: 1e-300})
 		_, e := tx.AddHook(p.ID, "https://example.org/?a=1")
 		days := int64(30)
-		return errors.Join(a, b, c, e, tx.Log("ann", "delete", runs[0].ID), tx.Delete("runs", runs[5].ID),
+		return errors.Join(a, b, c, e, tx.Log("ann", "delete", runs[0].ID), tx.Uploaded(runs[0].Blob, p.ID), tx.Delete("runs", runs[5].ID),
 			tx.SetRule(Rule{Project: Others, Days: &days}), tx.MarkUnused("hash", time.UnixMilli(1)))
 	})
 	second, third := open(), opened(t, filepath.Join(t.TempDir(), "third.db"))

@@ -123,6 +123,7 @@ CREATE TABLE audit (
   who TEXT NOT NULL,
   what TEXT NOT NULL,
   object TEXT NOT NULL,
+  address TEXT NOT NULL,
   created INTEGER NOT NULL
 );
 
@@ -139,4 +140,11 @@ CREATE TABLE retention (
 CREATE TABLE unused_files (
   hash TEXT PRIMARY KEY,
   since INTEGER NOT NULL
+);
+
+-- Which projects may use a file: a token for one project uploaded it.
+CREATE TABLE uploads (
+  hash TEXT NOT NULL,
+  project TEXT NOT NULL REFERENCES projects (id),
+  PRIMARY KEY (hash, project)
 );

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// schemathesis names the program that makes requests from the API's description. The stage "api" of
+// .ci/run sets it.
+const schemathesis = "OPMETER_SCHEMATHESIS"
+
+// TestFuzzedAPI sends right and wrong requests to every operation of the description. No answer may
+// be an error of the server, or one that the description does not have.
+func TestFuzzedAPI(t *testing.T) {
+	t.Parallel()
+	program := os.Getenv(schemathesis)
+	if program == "" {
+		t.Skip("the stage api of .ci/run runs it")
+	}
+	c := other(t)
+	r := c.finished("model")
+	hash := c.upload("b")
+	c.s.longPoll = time.Millisecond
+	c.s.limits.now = func() time.Time { return time.Now().Add(time.Since(started) * 1e6) } // an allowance is never used up
+	// Ids that exist: random ones end at 404.
+	config := "warnings = false\n"
+	for name, id := range map[string]string{
+		"GET /runs/{id}": r.ID, "PUT /runs/{id}/note": r.ID, "DELETE /runs/{id}": r.ID, "POST /runs/{id}/restore": r.ID, "GET /series/{id}/trend": r.Series,
+		"GET /jobs/{id}": r.Job, "POST /jobs/{id}/cancel": r.Job, "GET /jobs/{id}/events": r.Job, "GET /files/{hash}": hash, "HEAD /files/{hash}": hash,
+	} {
+		method, path, _ := strings.Cut(name, " ")
+		config += fmt.Sprintf("[[operations]]\ninclude-name = %q\n[operations.parameters]\n", method+" "+prefix+path)
+		if strings.Contains(path, "{hash}") {
+			config += fmt.Sprintf("\"path.hash\" = %q\n", id)
+		} else {
+			config += fmt.Sprintf("\"path.id\" = %q\n", id)
+		}
+	}
+	// What a description cannot say: a file that was not uploaded, options that do not fit together,
+	// a content with another hash, and 30.0 for a number of days.
+	for _, name := range []string{"POST /jobs", "POST /leases/end", "PUT /files/{hash}", "POST /tokens"} {
+		method, path, _ := strings.Cut(name, " ")
+		config += fmt.Sprintf("[[operations]]\ninclude-name = %q\n[operations.checks.positive_data_acceptance]\nenabled = false\n", method+" "+prefix+path)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "schemathesis.toml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), program, "--config-file", file, "--no-color", "run", c.url+"/openapi.json",
+		"-H", "Authorization: Bearer "+c.token, "--max-examples", "15", "--seed", "1", "--generation-deterministic",
+		"--continue-on-failure", "--request-timeout", "40")
+	run.Dir = dir
+	run.Stdout, run.Stderr = t.Output(), t.Output()
+	if err := run.Run(); err != nil {
+		t.Errorf("schemathesis: %v", err)
+	}
+	if status, _, _ := c.send("GET", "/health/ready", nil); status != http.StatusOK {
+		t.Errorf("afterwards the server is not ready: %d", status)
+	}
+}
+
+// started is when the tests started.
+var started = time.Now()
