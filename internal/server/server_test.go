@@ -52,8 +52,14 @@ func standIn(args []string) int {
 		if err != nil {
 			return 1
 		}
-		fmt.Printf(`{"series":[{"model":"net","target":"host","figure":"latency_s","points":[{"value":0.5,"machine":"m1","settings":"opmeter threads=1"}]},`+
-			`{"model":"net","target":"host","figure":"macs","points":[{"value":%d,"settings":"opmeter threads=1"}]}]}`, len(text))
+		latency := 0.5
+		if _, v, ok := strings.Cut(string(text), "latency="); ok {
+			_, _ = fmt.Sscan(v, &latency)
+		}
+		fmt.Printf(`{"series":[{"model":"net","target":"host","figure":"latency_s","measured":true,"points":[`+
+			`{"value":%g,"low":%g,"high":%g,"estimator":"median","machine":"m1","settings":"opmeter threads=1"}]},`+
+			`{"model":"net","target":"host","figure":"macs","points":[{"value":%d,"estimator":"value","settings":"opmeter threads=1"}]}]}`,
+			latency, latency*0.99, latency*1.01, len(text))
 	case "profile", "import", "report", "compare":
 		if strings.HasSuffix(output, ".html") {
 			_ = os.WriteFile(output, []byte("<html>"+args[0]), 0o600)
@@ -249,6 +255,9 @@ func TestJobToPage(t *testing.T) {
 	})
 	if r.About.Model != "net" || r.About.Engine != "opmeter" || r.About.Settings != "threads=1" || r.Commit != "abc123" || !slices.Equal(r.Tags, []string{"nightly"}) || len(r.Figures) != 2 {
 		t.Errorf("run %+v", r)
+	}
+	if f := r.Figures[0]; f.Low == nil || *f.Low != 0.495 || f.High == nil || *f.High != 0.505 || f.Estimator != "median" || !f.Measured || r.Figures[1].Low != nil {
+		t.Errorf("figures %+v", r.Figures)
 	}
 	if status, body, h := c.send("GET", "/runs/"+r.ID+"/profile", nil); status != 200 || body != "profile of model --on=m4 --threads=2" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") {
 		t.Errorf("profile %d %s %v", status, body, h)

@@ -64,14 +64,20 @@ type Series struct {
 
 // Point is a value of a series.
 type Point struct {
-	Time     time.Time `json:"time"`
-	Commit   string    `json:"commit,omitzero"`
-	Dirty    bool      `json:"dirty,omitzero"`
-	Value    float64   `json:"value"`
-	Machine  string    `json:"machine,omitzero"`
-	Settings string    `json:"settings,omitzero"`
-	Version  string    `json:"version,omitzero"`
-	Accepted string    `json:"accepted,omitzero"` // the reason
+	Time   time.Time `json:"time"`
+	Commit string    `json:"commit,omitzero"`
+	Dirty  bool      `json:"dirty,omitzero"`
+	Value  float64   `json:"value"`
+	// Low and High are the interval of the value, absent where it has none.
+	Low  *float64 `json:"low,omitzero"`
+	High *float64 `json:"high,omitzero"`
+	// Estimator is what the value is: median, mean, min, or value for one without spread. Absent
+	// in an index, which does not keep it.
+	Estimator string `json:"estimator,omitzero"`
+	Machine   string `json:"machine,omitzero"`
+	Settings  string `json:"settings,omitzero"`
+	Version   string `json:"version,omitzero"`
+	Accepted  string `json:"accepted,omitzero"` // the reason
 	// LeftOut is why the value is not one of the present branch: [gate.Replaced] or
 	// [gate.OtherBranch]. Such points have no part in changes and marks.
 	LeftOut string `json:"left_out,omitzero"`
@@ -298,6 +304,10 @@ func (b *builder) head(h *profile.Head) error {
 			continue
 		}
 		p.Value, p.Machine = v, ""
+		p.Low, p.High, p.Estimator = nil, nil, m.Estimator()
+		if iv := m.Interval(); iv != nil {
+			p.Low, p.High = new(iv[0]), new(iv[1])
+		}
 		measured := m.Kind == profile.Measured
 		if measured {
 			p.Machine = h.Fingerprint

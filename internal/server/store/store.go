@@ -53,6 +53,10 @@ type Figure struct {
 	Value float64  `db:"value" json:"value"`
 	Low   *float64 `db:"low" json:"low,omitzero"`
 	High  *float64 `db:"high" json:"high,omitzero"`
+	// Estimator is what the value is, such as median; "" if unknown.
+	Estimator string `db:"estimator" json:"estimator,omitzero"`
+	// Measured says that the value has noise.
+	Measured bool `db:"measured" json:"measured,omitzero"`
 }
 
 // AddProject adds a project. It is ErrExists if the name is in use, also by a deleted project.

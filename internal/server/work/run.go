@@ -98,13 +98,17 @@ const maxInputs = 8
 // history is what of the answer of opmeter history is read.
 type history struct {
 	Series []struct {
-		Model  string `json:"model"`
-		Target string `json:"target"`
-		Figure string `json:"figure"`
-		Points []struct {
-			Value    float64 `json:"value"`
-			Machine  string  `json:"machine"`
-			Settings string  `json:"settings"`
+		Model    string `json:"model"`
+		Target   string `json:"target"`
+		Figure   string `json:"figure"`
+		Measured bool   `json:"measured"`
+		Points   []struct {
+			Value     float64  `json:"value"`
+			Low       *float64 `json:"low"`
+			High      *float64 `json:"high"`
+			Estimator string   `json:"estimator"`
+			Machine   string   `json:"machine"`
+			Settings  string   `json:"settings"`
 		} `json:"points"`
 	} `json:"series"`
 }
@@ -126,7 +130,7 @@ func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, err
 			res.Series.Machine = max(res.Series.Machine, p.Machine)
 			engine, settings, _ := strings.Cut(p.Settings, " ")
 			res.Series.Engine, res.Series.Settings = engine, settings
-			res.Figures = append(res.Figures, store.Figure{Name: s.Figure, Value: p.Value})
+			res.Figures = append(res.Figures, store.Figure{Name: s.Figure, Value: p.Value, Low: p.Low, High: p.High, Estimator: p.Estimator, Measured: s.Measured})
 		}
 	}
 	return res, nil

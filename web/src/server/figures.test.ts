@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { main, nameOf, ordered, show, strip } from "./figures";
+import { between, main, nameOf, ordered, show, strip } from "./figures";
 import type { Quantity } from "../data/profile";
 import type { Run } from "./types";
 
@@ -14,6 +14,11 @@ test("figures have units", () => {
   expect(show(1500, q("inferences_per_s", "/s"))).toBe("1.50 k/s");
   expect(show(undefined, q("macs"))).toBe("");
   expect(show(3, undefined)).toBe("3");
+});
+
+test("intervals have both ends", () => {
+  expect(between({ low: 0.001, high: 0.002 }, q("latency_s", "s"))).toBe("1.00 ms to 2.00 ms");
+  expect(between({ low: 0.001 }, q("latency_s", "s"))).toBe("");
 });
 
 test("the figures that most look for come first", () => {

@@ -28,6 +28,10 @@ export const nameOf = (name: string, known: Map<string, Quantity>): string => (n
 /** about explains a figure of a whole model. The table describes the time of a layer. */
 export const about = (name: string, known: Map<string, Quantity>): string => (name === "latency_s" ? "Median time of one inference." : clean(known.get(name)?.doc));
 
+/** between writes the interval of a figure, "" if it has none. */
+export const between = (f: Pick<Figure, "low" | "high">, q: Quantity | undefined): string =>
+  f.low === undefined || f.high === undefined ? "" : `${show(f.low, q)} to ${show(f.high, q)}`;
+
 const place = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);
 
 /** ordered puts the figures first that most readers look for. */

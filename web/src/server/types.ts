@@ -46,6 +46,8 @@ export interface Figure {
   value: number;
   low?: number;
   high?: number;
+  estimator?: string;
+  measured?: boolean;
 }
 
 export interface Run {

@@ -46,13 +46,16 @@ CREATE INDEX runs_deleted ON runs (deleted) WHERE deleted IS NOT NULL;
 CREATE INDEX runs_of_model ON runs (model_hash);
 CREATE INDEX runs_of_commit ON runs (project, commit_id);
 
--- Figures of whole models. Intervals that are absent are NULL.
+-- Figures of whole models, with the estimator of value and interval, such as median. Intervals that
+-- are absent are NULL.
 CREATE TABLE figures (
   run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   name TEXT NOT NULL,
   value DOUBLE PRECISION NOT NULL,
   low DOUBLE PRECISION,
   high DOUBLE PRECISION,
+  estimator TEXT NOT NULL,
+  measured BOOLEAN NOT NULL,
   PRIMARY KEY (run, name)
 );
 
