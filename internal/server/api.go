@@ -34,6 +34,7 @@ func (s *Server) routes() http.Handler {
 	api.UseMiddleware(s.allowed(api))
 	s.addProjects(api)
 	s.addRuns(api)
+	s.addTrends(api)
 	s.addJobs(api)
 	s.addAdmin(api)
 	s.addRetention(api)

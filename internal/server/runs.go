@@ -217,26 +217,6 @@ func (s *Server) addRuns(api huma.API) {
 		_, err := s.run(ctx, tx, id)
 		return err
 	})
-	add(api, "GET /series/{id}/trend", "get-trend", store.Read, "A figure of a series over time", func(ctx context.Context, in *struct {
-		Named
-		Figure string `query:"figure" required:"true" minLength:"1" maxLength:"100"`
-		Limit  int    `query:"limit" minimum:"1" maximum:"2000" default:"500"`
-	},
-	) (*item[listed[store.Point]], error) {
-		var out []store.Point
-		err := s.db.View(ctx, func(tx *store.Tx) (err error) {
-			runs, err := tx.Runs(store.Filter{Series: in.ID, Limit: 1})
-			if err != nil {
-				return err
-			}
-			if len(runs) == 0 || !who(ctx).sees(runs[0].Project) {
-				return store.ErrNotFound
-			}
-			out, err = tx.Trend(in.ID, in.Figure, in.Limit)
-			return err
-		})
-		return &item[listed[store.Point]]{cut(out, len(out), nil)}, err
-	})
 }
 
 // cleanTags drops what is no tag.

@@ -271,7 +271,7 @@ func TestJobToPage(t *testing.T) {
 	if status, body, _ := c.send("GET", "/compare/page?runs="+r.ID+","+second.ID, nil); status != 200 || body != "<html>compare" {
 		t.Errorf("comparison %d %s", status, body)
 	}
-	var trend listed[store.Point]
+	var trend trendView
 	c.call(200, "GET", "/series/"+r.Series+"/trend?figure=macs", nil, &trend)
 	if len(trend.Items) != 2 || trend.Items[0].Run != r.ID || trend.Items[1].Value != float64(len("profile of model 2 ")) {
 		t.Errorf("trend %+v", trend)

@@ -390,40 +390,48 @@ func (s *Series) mark() {
 	}
 }
 
-// detect finds the changes. An exact figure changes where its value does. A measured one is divided
-// at changes of machine and settings, and each part is tested.
+// detect finds the changes. A measured figure is divided at changes of machine and settings, and
+// each part is tested.
 func (s *Series) detect() {
 	kept := s.kept()
 	values := make([]float64, len(kept))
 	for i, at := range kept {
 		values[i] = s.Points[at].Value
 	}
-	if !s.Measured {
-		for i := 1; i < len(values); i++ {
-			if values[i] != values[i-1] {
-				s.Changes = append(s.Changes, Change{At: kept[i], Before: values[i-1], After: values[i]})
-			}
-		}
-		return
-	}
 	bounds := []int{0}
 	for _, m := range s.Marks {
-		if at := slices.Index(kept, m.At); m.What != "version" && at != bounds[len(bounds)-1] {
+		if at := slices.Index(kept, m.At); s.Measured && m.What != "version" && at != bounds[len(bounds)-1] {
 			bounds = append(bounds, at)
 		}
 	}
 	bounds = append(bounds, len(values))
 	for i := range len(bounds) - 1 {
-		from, part := bounds[i], values[bounds[i]:bounds[i+1]]
-		found := Divide(part)
-		edges := append(append([]int{0}, places(found)...), len(part))
-		for k, f := range found {
-			s.Changes = append(s.Changes, Change{
-				At: kept[from+f.At], P: new(f.P),
-				Before: stats.Median(part[edges[k]:f.At]), After: stats.Median(part[f.At:edges[k+2]]),
-			})
+		for _, c := range Changes(values[bounds[i]:bounds[i+1]], s.Measured) {
+			c.At = kept[bounds[i]+c.At]
+			s.Changes = append(s.Changes, c)
 		}
 	}
+}
+
+// Changes finds the changes of values that compare: of one machine with the same settings. An exact
+// figure changes where its value does, a measured one where [Divide] finds a change point.
+func Changes(values []float64, measured bool) (out []Change) {
+	if !measured {
+		for i := 1; i < len(values); i++ {
+			if values[i] != values[i-1] {
+				out = append(out, Change{At: i, Before: values[i-1], After: values[i]})
+			}
+		}
+		return out
+	}
+	found := Divide(values)
+	edges := append(append([]int{0}, places(found)...), len(values))
+	for k, f := range found {
+		out = append(out, Change{
+			At: f.At, P: new(f.P), Before: stats.Median(values[edges[k]:f.At]), After: stats.Median(values[f.At:edges[k+2]]),
+		})
+	}
+	return out
 }
 
 func places(list []Split) []int {

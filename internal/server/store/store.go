@@ -157,7 +157,7 @@ func (t *Tx) Note(id, note string, tags []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := get[Series](t, "series", "WHERE id = ?", r.Series)
+	s, err := t.SeriesByID(r.Series)
 	if err != nil {
 		return err
 	}
@@ -339,12 +339,16 @@ func (t *Tx) Runs(f Filter) ([]Run, error) {
 
 // Point is a figure of a run in its series.
 type Point struct {
-	Run     string   `db:"runs.id" json:"run"`
-	Commit  string   `db:"runs.commit_id" json:"commit,omitzero"`
-	Created int64    `db:"runs.created" json:"created_ms"`
-	Value   float64  `db:"figures.value" json:"value"`
-	Low     *float64 `db:"figures.low" json:"low,omitzero"`
-	High    *float64 `db:"figures.high" json:"high,omitzero"`
+	Run       string   `db:"runs.id" json:"run"`
+	Branch    string   `db:"runs.branch" json:"branch,omitzero"`
+	Commit    string   `db:"runs.commit_id" json:"commit,omitzero"`
+	Pull      string   `db:"runs.pull" json:"pull,omitzero"`
+	Created   int64    `db:"runs.created" json:"created_ms"`
+	Value     float64  `db:"figures.value" json:"value"`
+	Low       *float64 `db:"figures.low" json:"low,omitzero"`
+	High      *float64 `db:"figures.high" json:"high,omitzero"`
+	Estimator string   `db:"figures.estimator" json:"estimator,omitzero"`
+	Measured  bool     `db:"figures.measured" json:"measured,omitzero"`
 }
 
 // Trend returns the latest points of a figure in a series, in the order in which they were made.
@@ -353,6 +357,23 @@ func (t *Tx) Trend(series, figure string, limit int) ([]Point, error) {
 		series, figure, limit)
 	slices.Reverse(ps)
 	return ps, err
+}
+
+// Trunk returns the branch that the changes of a project end in: main or master, whichever has
+// runs, "" if neither has.
+func (t *Tx) Trunk(project string) (string, error) {
+	for _, name := range []string{"main", "master"} {
+		rs, err := list[Run](t, "runs", "WHERE project = ? AND branch = ? AND pull = '' AND deleted IS NULL LIMIT 1", project, name)
+		if err != nil || len(rs) > 0 {
+			return name, err
+		}
+	}
+	return "", nil
+}
+
+// SeriesByID returns a series.
+func (t *Tx) SeriesByID(id string) (Series, error) {
+	return get[Series](t, "series", "WHERE id = ?", id)
 }
 
 // Latest returns the latest run of each series of a project.

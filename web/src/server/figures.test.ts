@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { between, main, nameOf, ordered, show, strip } from "./figures";
+import { between, changed, main, nameOf, ordered, percent, show, strip } from "./figures";
 import type { Quantity } from "../data/profile";
 import type { Run } from "./types";
 
@@ -19,6 +19,13 @@ test("figures have units", () => {
 test("intervals have both ends", () => {
   expect(between({ low: 0.001, high: 0.002 }, q("latency_s", "s"))).toBe("1.00 ms to 2.00 ms");
   expect(between({ low: 0.001 }, q("latency_s", "s"))).toBe("");
+});
+
+test("changes name levels, size and commit", () => {
+  const c = { run: "r", created_ms: Date.UTC(2026, 10, 20, 12), before: 0.0031, after: 0.0036, worse: true, better: false };
+  expect(changed({ ...c, p: 0.002, commit: "0123456789abcdef" }, q("latency_s", "s"))).toBe("median 3.10 ms → 3.60 ms, +16 %, since commit 0123456789ab, 2026-11-20");
+  expect(changed({ ...c, before: 0, after: 3 }, q("layers"))).toBe("0 → 3, since the run, 2026-11-20");
+  expect(percent(-0.012)).toBe("−1.2 %");
 });
 
 test("the figures that most look for come first", () => {

@@ -1,7 +1,7 @@
 // Figures of runs by the server's table of quantities.
 import { bytes, clean, count, plain, si } from "../figures/format";
 import type { Quantity } from "../data/profile";
-import type { Figure, Run } from "./types";
+import type { Change, Figure, Run } from "./types";
 
 /** first are the figures that most readers look for, in their order. */
 const first = ["latency_s", "cpu_cycles", "inferences_per_s", "energy_j", "live_bytes", "weights_bytes", "macs", "params"];
@@ -31,6 +31,21 @@ export const about = (name: string, known: Map<string, Quantity>): string => (na
 /** between writes the interval of a figure, "" if it has none. */
 export const between = (f: Pick<Figure, "low" | "high">, q: Quantity | undefined): string =>
   f.low === undefined || f.high === undefined ? "" : `${show(f.low, q)} to ${show(f.high, q)}`;
+
+const date = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit" });
+
+/** percent writes a relative change with its sign. */
+export function percent(part: number): string {
+  const v = Math.abs(part * 100);
+  return `${part < 0 ? "−" : "+"}${v >= 10 ? v.toFixed(0) : v.toPrecision(2)} %`;
+}
+
+/** changed describes a change of a trend: "median 3.1 ms → 3.6 ms, +16 %, since commit abc, 2026-11-20". */
+export function changed(c: Change, q: Quantity | undefined): string {
+  const levels = `${c.p === undefined ? "" : "median "}${show(c.before, q)} → ${show(c.after, q)}`;
+  const by = c.before === 0 ? [] : [percent(c.after / c.before - 1)];
+  return [levels, ...by, `since ${c.commit ? `commit ${clean(c.commit).slice(0, 12)}` : "the run"}`, date.format(c.created_ms)].join(", ");
+}
 
 const place = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);
 

@@ -90,11 +90,30 @@ export interface Job {
 
 export interface Point {
   run: string;
+  branch?: string;
   commit?: string;
   created_ms: number;
   value: number;
   low?: number;
   high?: number;
+  left_out?: "pull_request" | "other_branch";
+}
+
+/** A change of the level of a trend. */
+export interface Change {
+  run: string;
+  commit?: string;
+  created_ms: number;
+  before: number;
+  after: number;
+  p?: number;
+  worse: boolean;
+  better: boolean;
+}
+
+export interface Trend {
+  items: Point[];
+  changes: Change[];
 }
 
 export interface Token {

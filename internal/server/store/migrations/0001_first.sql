@@ -44,6 +44,7 @@ CREATE INDEX runs_of_series ON runs (series, id);
 CREATE INDEX runs_of_blob ON runs (blob);
 CREATE INDEX runs_deleted ON runs (deleted) WHERE deleted IS NOT NULL;
 CREATE INDEX runs_of_model ON runs (model_hash);
+CREATE INDEX runs_of_branch ON runs (project, branch, id);
 CREATE INDEX runs_of_commit ON runs (project, commit_id);
 
 -- Figures of whole models, with the estimator of value and interval, such as median. Intervals that
