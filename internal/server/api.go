@@ -35,6 +35,7 @@ func (s *Server) routes() http.Handler {
 	s.addProjects(api)
 	s.addRuns(api)
 	s.addTrends(api)
+	s.addAlerts(api)
 	s.addJobs(api)
 	s.addAdmin(api)
 	s.addRetention(api)

@@ -66,6 +66,7 @@ type Server struct {
 	lock     *os.File
 	partials partials
 	metrics  metrics
+	news     chan struct{} // a series may have a new run
 	ctx      context.Context
 	stop     context.CancelFunc
 	tasks    sync.WaitGroup
@@ -76,7 +77,7 @@ type Server struct {
 
 // Open opens a server without listening. Close it in the end.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
-	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit}}
+	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit}, news: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -124,6 +125,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		}
 	}
 	s.tasks.Go(s.housekeeping)
+	s.tasks.Go(s.watch)
 	return s, nil
 }
 

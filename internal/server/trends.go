@@ -38,6 +38,9 @@ type trendView struct {
 	Changes []changeView `json:"changes"`
 }
 
+// maxTrend bounds the points that are read to find those of the main branch.
+const maxTrend = 2000
+
 // tested bounds the points in which changes are sought: the latest ones. The time grows with its
 // square.
 const tested = 200
@@ -106,9 +109,8 @@ func changes(points []pointView, figure string) (out []changeView) {
 	for i := range points {
 		values[i], measured = points[i].Value, measured || points[i].Measured
 	}
-	q, _ := gate.Lookup(figure)
 	for _, c := range history.Changes(values, measured) {
-		p, gain := &points[c.At], (c.After-c.Before)*float64(q.Better)
+		p, gain := &points[c.At], (c.After-c.Before)*way(figure)
 		out = append(out, changeView{p.Run, p.Commit, p.Created, c.Before, c.After, c.P, gain < 0, gain > 0})
 	}
 	return out

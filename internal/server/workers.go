@@ -116,6 +116,7 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 		return j, err
 	}
 	s.metrics.jobs.Add(1)
+	s.added()
 	return s.queue.Finish(ctx, b.Token, []string{r.ID}, "")
 }
 

@@ -92,40 +92,6 @@ func (t *Tx) ShareOf(secret string) (Share, error) {
 	return get[Share](t, "shares", "WHERE hash = ? AND revoked IS NULL AND (expires IS NULL OR expires > ?)", hash(secret), t.millis())
 }
 
-// Alert says that a figure of a series got worse with a run.
-type Alert struct {
-	ID             string  `db:"id" json:"id"`
-	Project        string  `db:"project" json:"project"`
-	Run            string  `db:"run" json:"run"`
-	Figure         string  `db:"figure" json:"figure"`
-	Before         float64 `db:"before_value" json:"before"`
-	After          float64 `db:"after_value" json:"after"`
-	Created        int64   `db:"created" json:"created_ms"`
-	Acknowledged   *int64  `db:"acknowledged" json:"acknowledged_ms,omitzero"`
-	AcknowledgedBy string  `db:"acknowledged_by" json:"acknowledged_by,omitzero"`
-	Reason         string  `db:"reason" json:"reason,omitzero"`
-}
-
-// AddAlert adds an alert, once for a run and a figure.
-func (t *Tx) AddAlert(a Alert) (Alert, error) {
-	a.ID, a.Created = NewID(t.now()), t.millis()
-	return a, insert(t, "alerts", &a)
-}
-
-// Alerts lists the alerts of a project, or of all for "", the latest first.
-func (t *Tx) Alerts(project string, open bool, limit int) ([]Alert, error) {
-	where, args := "WHERE (project = ? OR ? = '')", []any{project, project}
-	if open {
-		where += " AND acknowledged IS NULL"
-	}
-	return list[Alert](t, "alerts", where+" ORDER BY id DESC LIMIT ?", append(args, limit)...)
-}
-
-// Acknowledge closes an alert with a reason.
-func (t *Tx) Acknowledge(id, who, reason string) error {
-	return t.one("UPDATE alerts SET acknowledged = ?, acknowledged_by = ?, reason = ? WHERE id = ?", t.millis(), who, reason, id)
-}
-
 // Hook is an address that is told of events of a project.
 type Hook struct {
 	ID      string `db:"id" json:"id"`

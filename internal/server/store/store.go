@@ -28,6 +28,9 @@ type Series struct {
 	Engine   string `db:"engine" json:"engine"`
 	Machine  string `db:"machine" json:"machine"`
 	Settings string `db:"settings" json:"settings"`
+	// Newest is the latest run, Checked the one up to which changes were sought.
+	Newest  string `db:"newest" json:"-"`
+	Checked string `db:"checked" json:"-"`
 }
 
 // Run is one result.
@@ -131,6 +134,9 @@ func (t *Tx) AddRun(s Series, r Run, figures []Figure, tags []string) (Run, erro
 	r.Series, r.Created = s.ID, t.millis()
 	r.ID = NewID(t.now())
 	if err := insert(t, "runs", &r); err != nil {
+		return r, err
+	}
+	if err := t.one("UPDATE series SET newest = ? WHERE id = ?", r.ID, s.ID); err != nil {
 		return r, err
 	}
 	for _, f := range figures {

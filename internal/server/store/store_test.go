@@ -20,7 +20,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, open func() *DB){
 		"runs": testRuns, "one result": testOneResult, "notes and bin": testNotesAndBin, "projects": testProjects,
-		"secrets": testSecrets, "alerts": testAlerts, "copy": testCopy, "reopen": testReopen,
+		"secrets": testSecrets, "alerts": testAlerts, "unchecked": testUnchecked, "copy": testCopy, "reopen": testReopen,
 		"retention": testRetention, "unused files": testUnused,
 	}
 	each := func(t *testing.T, source func(t *testing.T) string) {
@@ -282,36 +282,70 @@ func testSecrets(t *testing.T, open func() *DB) {
 
 func testAlerts(t *testing.T, open func() *DB) {
 	d := open()
-	p, runs := filled(t, d, 1)
+	p, runs := filled(t, d, 2)
 	d.do(t, func(tx *Tx) error {
-		a, err := tx.AddAlert(Alert{Project: p.ID, Run: runs[0].ID, Figure: "macs", Before: 1, After: 2})
-		if err != nil {
-			return err
-		}
-		if _, err := tx.AddAlert(Alert{Project: p.ID, Run: runs[0].ID, Figure: "macs"}); !errors.Is(err, ErrExists) {
+		first := Alert{Project: p.ID, Series: runs[0].Series, Run: runs[0].ID, Figure: "macs", Before: 1, After: 2}
+		a := must[Alert](t)(tx.AddAlert(first))
+		if _, err := tx.AddAlert(first); !errors.Is(err, ErrExists) {
 			t.Errorf("twice: %v", err)
+		}
+		b := must[Alert](t)(tx.AddAlert(Alert{Project: p.ID, Series: runs[1].Series, Run: runs[1].ID, Figure: "macs"}))
+		if got := must[[]Alert](t)(tx.AlertsOf(runs[0].Series, "macs")); len(got) != 1 || got[0].ID != a.ID {
+			t.Errorf("alerts of the figure %v", got)
 		}
 		if err := tx.Acknowledge(a.ID, "ann", "known"); err != nil {
 			return err
 		}
-		if got := must[[]Alert](t)(tx.Alerts(p.ID, true, 9)); len(got) != 0 {
+		if err := tx.Acknowledge(a.ID, "bob", "later"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("acknowledged twice: %v", err)
+		}
+		if got := must[[]Alert](t)(tx.Alerts(p.ID, true, "", 9)); len(got) != 1 || got[0].ID != b.ID || must[int](t)(tx.OpenAlerts(p.ID)) != 1 {
 			t.Errorf("open alerts %v", got)
 		}
-		if got := must[[]Alert](t)(tx.Alerts("", false, 9)); len(got) != 1 || got[0].Reason != "known" {
+		if got := must[[]Alert](t)(tx.Alerts("", false, b.ID, 9)); len(got) != 1 || got[0].Note != "known" || got[0].AcknowledgedBy != "ann" {
 			t.Errorf("alerts %v", got)
+		}
+		if got := must[[]Alert](t)(tx.Alerts("other", false, "", 9)); len(got) != 0 {
+			t.Errorf("alerts of another project %v", got)
+		}
+		if err := tx.Delete("runs", runs[1].ID); err != nil {
+			return err
+		}
+		if got := must[int](t)(tx.OpenAlerts("")); got != 0 {
+			t.Errorf("%d open alerts with their runs in the bin", got)
 		}
 		return nil
 	})
 }
 
-// Nothing is lost on the way from one database to another and back.
+func testUnchecked(t *testing.T, open func() *DB) {
+	d := open()
+	_, runs := filled(t, d, 3)
+	d.do(t, func(tx *Tx) error {
+		all := must[[]Series](t)(tx.Unchecked(9))
+		if len(all) != 2 || all[0].Newest != runs[2].ID || all[1].Newest != runs[1].ID {
+			t.Errorf("unchecked %+v", all)
+		}
+		if err := tx.Checked(&all[0]); err != nil {
+			return err
+		}
+		if err := tx.Checked(&all[0]); !errors.Is(err, ErrNotFound) {
+			t.Errorf("checked twice: %v", err)
+		}
+		if left := must[[]Series](t)(tx.Unchecked(9)); len(left) != 1 || left[0].ID != all[1].ID {
+			t.Errorf("unchecked then %+v", left)
+		}
+		return nil
+	})
+}
+
 func testCopy(t *testing.T, open func() *DB) {
 	first := opened(t, filepath.Join(t.TempDir(), "first.db"))
 	p, runs := filled(t, first, 600) // more than a batch
 	first.do(t, func(tx *Tx) error {
 		_, _, a := tx.AddToken(Token{Name: "ci", Role: Admin})
 		_, _, b := tx.AddShare(Share{Runs: runs[0].ID})
-		_, c := tx.AddAlert(Alert{Project: p.ID, Run: runs[0].ID, Figure: "latency_s", Before: 0.1, After: 1e-300})
+		_, c := tx.AddAlert(Alert{Project: p.ID, Series: runs[0].Series, Run: runs[0].ID, Figure: "latency_s", Before: 0.1, After: 1e-300})
 		_, e := tx.AddHook(p.ID, "https://example.org/?a=1")
 		days := int64(30)
 		return errors.Join(a, b, c, e, tx.Log("ann", "delete", runs[0].ID), tx.Uploaded(runs[0].Blob, p.ID), tx.Delete("runs", runs[5].ID),

@@ -21,6 +21,8 @@ const state = $state({
   signIn: false,
   /** Counts what makes loaded data old: a new connection, a sign-in. */
   epoch: 0,
+  /** How many alerts nobody acknowledged. */
+  alerts: 0,
   me: undefined as Me | undefined,
   system: undefined as System | undefined,
 });
@@ -101,6 +103,12 @@ export async function begin() {
   state.me = me;
   state.system = system;
   state.signIn = false;
+}
+
+/** recount asks how many alerts are open. Views say what is wrong if it fails. */
+export async function recount() {
+  const l = await call<{ open: number }>("GET", "/alerts?open=true&limit=1").catch(() => undefined);
+  if (l) state.alerts = l.open;
 }
 
 const roles: Role[] = ["read", "run", "admin"];

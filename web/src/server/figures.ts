@@ -40,12 +40,13 @@ export function percent(part: number): string {
   return `${part < 0 ? "−" : "+"}${v >= 10 ? v.toFixed(0) : v.toPrecision(2)} %`;
 }
 
+/** levels writes both levels of a change and its size. */
+export const levels = (c: Pick<Change, "before" | "after">, q: Quantity | undefined): string =>
+  `${show(c.before, q)} → ${show(c.after, q)}${c.before === 0 ? "" : `, ${percent(c.after / c.before - 1)}`}`;
+
 /** changed describes a change of a trend: "median 3.1 ms → 3.6 ms, +16 %, since commit abc, 2026-11-20". */
-export function changed(c: Change, q: Quantity | undefined): string {
-  const levels = `${c.p === undefined ? "" : "median "}${show(c.before, q)} → ${show(c.after, q)}`;
-  const by = c.before === 0 ? [] : [percent(c.after / c.before - 1)];
-  return [levels, ...by, `since ${c.commit ? `commit ${clean(c.commit).slice(0, 12)}` : "the run"}`, date.format(c.created_ms)].join(", ");
-}
+export const changed = (c: Change, q: Quantity | undefined): string =>
+  [(c.p === undefined ? "" : "median ") + levels(c, q), `since ${c.commit ? `commit ${clean(c.commit).slice(0, 12)}` : "the run"}`, date.format(c.created_ms)].join(", ");
 
 const place = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);
 

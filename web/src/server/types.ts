@@ -116,6 +116,23 @@ export interface Trend {
   changes: Change[];
 }
 
+/** A change for the worse. */
+export interface Alert {
+  id: string;
+  project: string;
+  series: string;
+  run: string;
+  figure: string;
+  before: number;
+  after: number;
+  created_ms: number;
+  acknowledged_ms?: number;
+  acknowledged_by?: string;
+  note?: string;
+  about: Series;
+  commit?: string;
+}
+
 export interface Token {
   id: string;
   name: string;

@@ -10,7 +10,8 @@ CREATE TABLE projects (
   deleted INTEGER
 );
 
--- A series is what was measured how and where: its runs compare with each other over time.
+-- A series is what was measured how and where: its runs compare with each other over time. Changes
+-- were sought up to the run "checked".
 CREATE TABLE series (
   id TEXT PRIMARY KEY,
   project TEXT NOT NULL REFERENCES projects (id),
@@ -20,8 +21,12 @@ CREATE TABLE series (
   engine TEXT NOT NULL,
   machine TEXT NOT NULL,
   settings TEXT NOT NULL,
+  newest TEXT NOT NULL,
+  checked TEXT NOT NULL,
   UNIQUE (project, model, target, engine, machine, settings, kind)
 );
+
+CREATE INDEX series_to_check ON series (id) WHERE newest <> checked;
 
 -- A run is one profile or study; "blob" is the SHA-256 of its file.
 CREATE TABLE runs (
@@ -100,9 +105,11 @@ CREATE TABLE shares (
   revoked INTEGER
 );
 
+-- An alert is a change for the worse. "run" is the first one of the new level.
 CREATE TABLE alerts (
   id TEXT PRIMARY KEY,
   project TEXT NOT NULL REFERENCES projects (id),
+  series TEXT NOT NULL REFERENCES series (id),
   run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   figure TEXT NOT NULL,
   before_value DOUBLE PRECISION NOT NULL,
@@ -110,9 +117,11 @@ CREATE TABLE alerts (
   created INTEGER NOT NULL,
   acknowledged INTEGER,
   acknowledged_by TEXT NOT NULL,
-  reason TEXT NOT NULL,
+  note TEXT NOT NULL,
   UNIQUE (run, figure)
 );
+
+CREATE INDEX alerts_of_series ON alerts (series, figure);
 
 CREATE TABLE hooks (
   id TEXT PRIMARY KEY,
