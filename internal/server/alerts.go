@@ -115,12 +115,7 @@ func alertViews(tx *store.Tx, all []store.Alert) ([]alertView, error) {
 }
 
 // added says that there may be series with new runs.
-func (s *Server) added() {
-	select {
-	case s.news <- struct{}{}:
-	default: // it is said already
-	}
-}
+func (s *Server) added() { tell(s.news) }
 
 // watch seeks changes in series with new runs, also those that an earlier process left.
 func (s *Server) watch() {
@@ -203,6 +198,7 @@ func (s *Server) check(ctx context.Context, of *store.Series) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // another server did it
 	}
+	s.posted()
 	return err
 }
 
@@ -262,6 +258,9 @@ func (s *Server) alert(tx *store.Tx, of *store.Series, w *worse) error {
 			return nil
 		}
 	}
-	_, err = tx.AddAlert(store.Alert{Project: of.Project, Series: of.ID, Run: w.Run, Figure: w.figure, Before: w.Before, After: w.After})
-	return err
+	a, err := tx.AddAlert(store.Alert{Project: of.Project, Series: of.ID, Run: w.Run, Figure: w.figure, Before: w.Before, After: w.After})
+	if err != nil {
+		return err
+	}
+	return emitAlert(tx, &a)
 }

@@ -92,26 +92,3 @@ func TestExactAlerts(t *testing.T) {
 		t.Errorf("after a deletion: %+v", l)
 	}
 }
-
-// The server itself seeks changes when a job ends, and after a restart.
-func TestAlertByItself(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	for i, text := range []string{"a", "bb"} {
-		c.finished(text, func(b *jobBody) { b.Labels.Branch, b.Labels.Commit = "main", fmt.Sprint("c", i) })
-	}
-	for {
-		var left []store.Series
-		err := c.s.db.View(t.Context(), func(tx *store.Tx) (err error) { left, err = tx.Unchecked(1); return err })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(left) == 0 {
-			break
-		}
-	}
-	var l alertList
-	if c.call(200, "GET", "/alerts", nil, &l); len(l.Items) != 1 {
-		t.Errorf("alerts %+v", l)
-	}
-}

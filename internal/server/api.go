@@ -36,6 +36,7 @@ func (s *Server) routes() http.Handler {
 	s.addRuns(api)
 	s.addTrends(api)
 	s.addAlerts(api)
+	s.addHooks(api)
 	s.addJobs(api)
 	s.addAdmin(api)
 	s.addRetention(api)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/filelock"
 	"github.com/opmeter/opmeter/internal/server/blob"
+	"github.com/opmeter/opmeter/internal/server/hook"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/store"
 	"github.com/opmeter/opmeter/internal/server/work"
@@ -66,7 +67,9 @@ type Server struct {
 	lock     *os.File
 	partials partials
 	metrics  metrics
+	hooks    *hook.Sender
 	news     chan struct{} // a series may have a new run
+	mail     chan struct{} // there may be events to send
 	ctx      context.Context
 	stop     context.CancelFunc
 	tasks    sync.WaitGroup
@@ -77,7 +80,7 @@ type Server struct {
 
 // Open opens a server without listening. Close it in the end.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
-	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit}, news: make(chan struct{}, 1)}
+	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit}, news: make(chan struct{}, 1), mail: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
@@ -108,13 +111,14 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.db, err = store.Open(ctx, source); err != nil {
 		return nil, err
 	}
+	s.hooks = hook.New(s.db, s.open)
 	if s.files, err = blob.Open(filepath.Join(o.Data, "files"), o.Files, o.MaxFile); err != nil {
 		return nil, err
 	}
 	if s.pages, err = openPages(filepath.Join(o.Data, "pages")); err != nil {
 		return nil, err
 	}
-	s.queue, err = queue.Open(ctx, queue.Options{Dir: filepath.Join(o.Data, "jobs"), URL: o.NATS, Silence: o.Silence, Results: s.results})
+	s.queue, err = queue.Open(ctx, queue.Options{Dir: filepath.Join(o.Data, "jobs"), URL: o.NATS, Silence: o.Silence, Results: s.results, Failed: s.failedJob})
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +130,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	s.tasks.Go(s.housekeeping)
 	s.tasks.Go(s.watch)
+	s.tasks.Go(s.post)
 	return s, nil
 }
 
@@ -214,6 +219,8 @@ const (
 	keepFailed = 30 * 24 * time.Hour
 	// keepDeleted is how long deleted runs can come back.
 	keepDeleted = 30 * 24 * time.Hour
+	// keepDelivered is how long the log of webhooks is kept.
+	keepDelivered = 30 * 24 * time.Hour
 	// keepUpload is how long an upload can go on that broke off.
 	keepUpload = 24 * time.Hour
 )
@@ -247,7 +254,9 @@ func (s *Server) tidy(ctx context.Context, now time.Time) error {
 		s.queue.Forget(ctx, func(j *queue.Job) bool {
 			return j.Changed < ago(keepFailed) || j.State == queue.Done && j.Changed < ago(keepDone)
 		}),
-		s.db.Change(ctx, func(tx *store.Tx) error { return tx.Purge(ago(keepDeleted)) }),
+		s.db.Change(ctx, func(tx *store.Tx) error {
+			return errors.Join(tx.Purge(ago(keepDeleted)), tx.ForgetDeliveries(ago(keepDelivered)))
+		}),
 		s.files.Sweep(now.Add(-keepUpload)),
 		s.pages.trim(),
 	)

@@ -537,6 +537,8 @@ func TestRoles(t *testing.T) {
 		{"PUT", "/retention/p", store.Rule{}, store.Admin},
 		{"POST", "/retention/p/preview", store.Rule{}, store.Admin},
 		{"POST", "/retention/apply", nil, store.Admin},
+		{"GET", "/alerts", nil, store.Read},
+		{"GET", "/projects/p/hooks", nil, store.Admin},
 	}
 	callers := map[store.Role]*client{"": &nobody, store.Read: c.as(store.Read, ""), store.Start: c.as(store.Start, ""), store.Admin: c.as(store.Admin, "")}
 	for _, o := range operations {
@@ -559,7 +561,7 @@ func TestRoles(t *testing.T) {
 	}
 	// A token of one project sees nothing of another.
 	scoped := c.as(store.Start, "other")
-	for _, path := range []string{"/runs/" + r.ID, "/files/" + r.Blob, "/projects/p/series", "/series/" + r.Series + "/trend?figure=macs", "/jobs/" + r.Job, "/runs?project=p"} {
+	for _, path := range []string{"/runs/" + r.ID, "/files/" + r.Blob, "/projects/p/series", "/series/" + r.Series + "/trend?figure=macs", "/jobs/" + r.Job, "/runs?project=p", "/alerts?project=p"} {
 		scoped.call(404, "GET", path, nil, nil)
 	}
 	for _, path := range []string{"/runs/" + r.ID + "/page", "/runs/" + r.ID + "/profile"} {

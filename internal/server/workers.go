@@ -110,13 +110,17 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 		if r, err = tx.AddRun(res.Series, r, res.Figures, j.Tags); err != nil {
 			return err
 		}
-		return tx.Log(caller, "end job", j.ID)
+		if err := tx.Log(caller, "end job", j.ID); err != nil {
+			return err
+		}
+		return s.emitRun(tx, &r)
 	})
 	if err != nil {
 		return j, err
 	}
 	s.metrics.jobs.Add(1)
 	s.added()
+	s.posted()
 	return s.queue.Finish(ctx, b.Token, []string{r.ID}, "")
 }
 

@@ -55,6 +55,8 @@ type Options struct {
 	Silence time.Duration
 	// Results returns the results of a job that the database has, empty if it has none.
 	Results func(ctx context.Context, job string) ([]string, error)
+	// Failed is told of each job that fails, perhaps more than once.
+	Failed func(ctx context.Context, j *Job) error
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -535,10 +537,7 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 			j.finish()
 			return nil
 		case meta.NumDelivered > attempts:
-			j.State = Failed
-			j.finish()
-			j.Error = fmt.Sprintf("%d workers fell silent during this job, the last one was %s: look at its log, the job may need more memory than it has", attempts, j.Worker)
-			return nil
+			return q.fail(ctx, j, fmt.Sprintf("%d workers fell silent during this job, the last one was %s: look at its log, the job may need more memory than it has", attempts, j.Worker))
 		}
 		j.State, j.Attempt, j.Worker, j.Doing, j.Share = Running, meta.NumDelivered, worker, "", nil
 		return nil
@@ -552,6 +551,16 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 		return nil, err
 	}
 	return &Lease{Job: j, Token: q.sign(j.ID, j.Attempt, msg.Reply()), SilenceS: q.o.Silence.Seconds()}, nil
+}
+
+// fail ends a job with an error. It is told before it is stored: else it might not be told at all.
+func (q *Queue) fail(ctx context.Context, j *Job, problem string) error {
+	j.State, j.Error = Failed, problem
+	j.finish()
+	if q.o.Failed == nil {
+		return nil
+	}
+	return q.o.Failed(ctx, j)
 }
 
 // finish clears what holds for a job that runs only.
@@ -634,7 +643,8 @@ func (q *Queue) Finish(ctx context.Context, token string, runs []string, problem
 		j.finish()
 		switch {
 		case problem != "":
-			j.State, j.Error, j.Runs = Failed, problem, runs
+			j.Runs = runs
+			return q.fail(ctx, j, problem)
 		case len(runs) > 0:
 			j.State, j.Runs = Done, runs
 		default:

@@ -92,29 +92,6 @@ func (t *Tx) ShareOf(secret string) (Share, error) {
 	return get[Share](t, "shares", "WHERE hash = ? AND revoked IS NULL AND (expires IS NULL OR expires > ?)", hash(secret), t.millis())
 }
 
-// Hook is an address that is told of events of a project.
-type Hook struct {
-	ID      string `db:"id" json:"id"`
-	Project string `db:"project" json:"project"`
-	URL     string `db:"url" json:"url"`
-	Secret  string `db:"secret" json:"-"` // signs what is sent
-	Created int64  `db:"created" json:"created_ms"`
-}
-
-// AddHook adds a webhook and returns the secret that signs its messages.
-func (t *Tx) AddHook(project, url string) (Hook, error) {
-	h := Hook{ID: NewID(t.now()), Project: project, URL: url, Secret: secret("whs_"), Created: t.millis()}
-	return h, insert(t, "hooks", &h)
-}
-
-// Hooks lists the webhooks of a project.
-func (t *Tx) Hooks(project string) ([]Hook, error) {
-	return list[Hook](t, "hooks", "WHERE project = ? ORDER BY id", project)
-}
-
-// RemoveHook removes a webhook.
-func (t *Tx) RemoveHook(id string) error { return t.one("DELETE FROM hooks WHERE id = ?", id) }
-
 // Entry is a line of the audit log.
 type Entry struct {
 	ID      string `db:"id" json:"id"`

@@ -79,6 +79,7 @@ var tables = []table{
 	of[Share]("shares", "id"),
 	of[Alert]("alerts", "id"),
 	of[Hook]("hooks", "id"),
+	of[Delivery]("deliveries", "id"),
 	of[Entry]("audit", "id"),
 	of[Rule]("retention", "project"),
 	of[Unused]("unused_files", "hash"),

@@ -20,7 +20,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, open func() *DB){
 		"runs": testRuns, "one result": testOneResult, "notes and bin": testNotesAndBin, "projects": testProjects,
-		"secrets": testSecrets, "alerts": testAlerts, "unchecked": testUnchecked, "copy": testCopy, "reopen": testReopen,
+		"secrets": testSecrets, "alerts": testAlerts, "unchecked": testUnchecked, "deliveries": testDeliveries, "copy": testCopy, "reopen": testReopen,
 		"retention": testRetention, "unused files": testUnused,
 	}
 	each := func(t *testing.T, source func(t *testing.T) string) {
@@ -339,6 +339,63 @@ func testUnchecked(t *testing.T, open func() *DB) {
 	})
 }
 
+func testDeliveries(t *testing.T, open func() *DB) {
+	d := open()
+	p, _ := filled(t, d, 1)
+	d.do(t, func(tx *Tx) error {
+		h, other := must[Hook](t)(tx.AddHook(p.ID, "https://a")), must[Hook](t)(tx.AddHook(p.ID, "https://b"))
+		first := must[Delivery](t)(tx.Emit(h.ID, "run", "r1", "{}"))
+		for range 2 { // once
+			must[Delivery](t)(tx.Emit(h.ID, "run", "r2", "{}"))
+		}
+		must[Delivery](t)(tx.Emit(other.ID, "run", "r1", "{}"))
+		now := tx.millis()
+		due := must[[]Delivery](t)(tx.Due(now, 9))
+		if len(due) != 2 || due[0].ID != first.ID || due[1].Hook != other.ID {
+			t.Errorf("due %+v", due)
+		}
+		if err := tx.Claim(&first, now+1000); err != nil {
+			return err
+		}
+		if err := tx.Claim(&due[0], now+1000); !errors.Is(err, ErrNotFound) {
+			t.Errorf("claimed twice: %v", err)
+		}
+		if due := must[[]Delivery](t)(tx.Due(now, 9)); len(due) != 2 || due[0].Object != "r2" && due[1].Object != "r2" {
+			t.Errorf("due while the first is sent: %+v", due)
+		}
+		first.Next, first.Delivered, first.Status = nil, &now, 204
+		if err := tx.Attempted(&first); err != nil {
+			return err
+		}
+		all := must[[]Delivery](t)(tx.Deliveries(h.ID, "", 9))
+		if len(all) != 2 || all[1].Status != 204 || all[1].Attempts != 1 || all[1].Next != nil {
+			t.Errorf("deliveries %+v", all)
+		}
+		if err := tx.ForgetDeliveries(now + 1000); err != nil {
+			return err
+		}
+		if all := must[[]Delivery](t)(tx.Deliveries(h.ID, "", 9)); len(all) != 1 || all[0].Object != "r2" {
+			t.Errorf("left %+v", all)
+		}
+		if at := must[*int64](t)(tx.NextDue()); at == nil || *at > now {
+			t.Errorf("next at %v", at)
+		}
+		for i := range MaxPending + 2 {
+			must[Delivery](t)(tx.Emit(h.ID, "run", fmt.Sprint("x", i), "{}"))
+		}
+		if all := must[[]Delivery](t)(tx.Deliveries(h.ID, "", 2*MaxPending)); len(all) != MaxPending {
+			t.Errorf("%d wait", len(all))
+		}
+		if err := tx.RemoveHook(h.ID); err != nil {
+			return err
+		}
+		if all := must[[]Delivery](t)(tx.Deliveries(h.ID, "", 9)); len(all) != 0 {
+			t.Errorf("left of a removed webhook: %+v", all)
+		}
+		return nil
+	})
+}
+
 func testCopy(t *testing.T, open func() *DB) {
 	first := opened(t, filepath.Join(t.TempDir(), "first.db"))
 	p, runs := filled(t, first, 600) // more than a batch
@@ -346,9 +403,10 @@ func testCopy(t *testing.T, open func() *DB) {
 		_, _, a := tx.AddToken(Token{Name: "ci", Role: Admin})
 		_, _, b := tx.AddShare(Share{Runs: runs[0].ID})
 		_, c := tx.AddAlert(Alert{Project: p.ID, Series: runs[0].Series, Run: runs[0].ID, Figure: "latency_s", Before: 0.1, After: 1e-300})
-		_, e := tx.AddHook(p.ID, "https://example.org/?a=1")
+		h, e := tx.AddHook(p.ID, "https://example.org/?a=1")
+		_, f := tx.Emit(h.ID, "test", "x", "{}")
 		days := int64(30)
-		return errors.Join(a, b, c, e, tx.Log("ann", "delete", runs[0].ID), tx.Uploaded(runs[0].Blob, p.ID), tx.Delete("runs", runs[5].ID),
+		return errors.Join(a, b, c, e, f, tx.Log("ann", "delete", runs[0].ID), tx.Uploaded(runs[0].Blob, p.ID), tx.Delete("runs", runs[5].ID),
 			tx.SetRule(Rule{Project: Others, Days: &days}), tx.MarkUnused("hash", time.UnixMilli(1)))
 	})
 	second, third := open(), opened(t, filepath.Join(t.TempDir(), "third.db"))

@@ -133,6 +133,24 @@ export interface Alert {
   commit?: string;
 }
 
+export interface Hook {
+  id: string;
+  url: string;
+  created_ms: number;
+}
+
+/** An event for a webhook. */
+export interface Delivery {
+  id: string;
+  event: string;
+  created_ms: number;
+  attempts: number;
+  next_ms?: number;
+  delivered_ms?: number;
+  status?: number;
+  problem?: string;
+}
+
 export interface Token {
   id: string;
   name: string;

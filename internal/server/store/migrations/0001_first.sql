@@ -131,6 +131,27 @@ CREATE TABLE hooks (
   created INTEGER NOT NULL
 );
 
+CREATE INDEX hooks_of_project ON hooks (project);
+
+-- Events for webhooks. "next" is when one is due, NULL at the end.
+CREATE TABLE deliveries (
+  id TEXT PRIMARY KEY,
+  hook TEXT NOT NULL REFERENCES hooks (id) ON DELETE CASCADE,
+  event TEXT NOT NULL,
+  object TEXT NOT NULL,
+  body TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  attempts INTEGER NOT NULL,
+  next INTEGER,
+  delivered INTEGER,
+  status INTEGER NOT NULL,
+  problem TEXT NOT NULL,
+  UNIQUE (hook, event, object)
+);
+
+CREATE INDEX deliveries_of_hook ON deliveries (hook, id);
+CREATE INDEX deliveries_due ON deliveries (next);
+
 CREATE TABLE audit (
   id TEXT PRIMARY KEY,
   who TEXT NOT NULL,
