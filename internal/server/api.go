@@ -37,6 +37,7 @@ func (s *Server) routes() http.Handler {
 	s.addTrends(api)
 	s.addAlerts(api)
 	s.addHooks(api)
+	s.addShares(api)
 	s.addJobs(api)
 	s.addAdmin(api)
 	s.addRetention(api)

@@ -125,6 +125,8 @@ func (s *Server) addPages(mux *http.ServeMux) {
 		}
 		s.send(w, r, runs[0].Blob, runs[0].ID+".opmeter")
 	}))
+	mux.HandleFunc("GET /shared/{secret}", s.showShared)
+	mux.HandleFunc("GET /shared/{secret}/badge.svg", s.showBadge)
 	s.addFront(mux)
 }
 
@@ -147,14 +149,19 @@ func (s *Server) runsOf(ctx context.Context, ids []string) (runs []store.Run, er
 const pagePolicy = "sandbox allow-scripts allow-downloads allow-popups; default-src 'none'; script-src 'unsafe-inline' blob:; " +
 	"worker-src blob:; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; frame-ancestors 'self'"
 
-// showPage sends the page of a run or of several. It runs without an origin, so that nothing in a
-// profile can call the API.
+// showPage sends the page of a run or of several.
 func (s *Server) showPage(w http.ResponseWriter, r *http.Request, ids []string) {
 	runs, err := s.runsOf(r.Context(), ids)
 	if err != nil {
 		s.failed(w, err)
 		return
 	}
+	s.sendPage(w, r, runs)
+}
+
+// sendPage sends the page of runs. It runs without an origin, so that nothing in a profile can call
+// the API.
+func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, runs []store.Run) {
 	hashes := make([]string, len(runs))
 	for i, run := range runs {
 		hashes[i] = run.Blob

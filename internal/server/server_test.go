@@ -538,6 +538,7 @@ func TestRoles(t *testing.T) {
 		{"POST", "/retention/p/preview", store.Rule{}, store.Admin},
 		{"POST", "/retention/apply", nil, store.Admin},
 		{"GET", "/alerts", nil, store.Read},
+		{"GET", "/shares?runs=" + r.ID, nil, store.Start},
 		{"GET", "/projects/p/hooks", nil, store.Admin},
 	}
 	callers := map[store.Role]*client{"": &nobody, store.Read: c.as(store.Read, ""), store.Start: c.as(store.Start, ""), store.Admin: c.as(store.Admin, "")}

@@ -54,10 +54,7 @@ func (s *Server) addTrends(api huma.API) {
 	) (*item[trendView], error) {
 		v := trendView{Items: []pointView{}, Changes: []changeView{}}
 		err := s.db.View(ctx, func(tx *store.Tx) error {
-			of, err := tx.SeriesByID(in.ID)
-			if err == nil && !who(ctx).sees(of.Project) {
-				err = store.ErrNotFound
-			}
+			of, err := s.series(ctx, tx, in.ID)
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func (t *Tx) Tokens() ([]Token, error) { return list[Token](t, "tokens", "ORDER 
 
 // TokenOf returns the valid token of a secret, ErrNotFound if there is none.
 func (t *Tx) TokenOf(secret string) (Token, error) {
-	return get[Token](t, "tokens", "WHERE hash = ? AND revoked IS NULL AND (expires IS NULL OR expires > ?)", hash(secret), t.millis())
+	return get[Token](t, "tokens", "WHERE hash = ? AND "+valid, hash(secret), t.millis())
 }
 
 // Revoke ends a token or a share.
@@ -70,11 +70,14 @@ func (t *Tx) Revoke(table, id string) error {
 	return t.one("UPDATE "+table+" SET revoked = ? WHERE id = ?", t.millis(), id)
 }
 
-// Share lets everyone with its link read some runs.
+// Share lets everyone with its link see the page of some runs, or the badge of a figure of a series.
 type Share struct {
 	ID      string `db:"id" json:"id"`
 	Hash    string `db:"hash" json:"-"`
-	Runs    string `db:"runs" json:"runs"` // ids with commas between
+	Project string `db:"project" json:"project"`
+	Runs    string `db:"runs" json:"runs,omitzero"` // ids with commas between
+	Series  string `db:"series" json:"series,omitzero"`
+	Figure  string `db:"figure" json:"figure,omitzero"`
 	Created int64  `db:"created" json:"created_ms"`
 	Expires *int64 `db:"expires" json:"expires_ms,omitzero"`
 	Revoked *int64 `db:"revoked" json:"revoked_ms,omitzero"`
@@ -87,9 +90,20 @@ func (t *Tx) AddShare(v Share) (Share, string, error) {
 	return v, s, insert(t, "shares", &v)
 }
 
-// ShareOf returns the valid share of a secret.
+// valid selects what is neither revoked nor expired.
+const valid = "revoked IS NULL AND (expires IS NULL OR expires > ?)"
+
+// ShareOf returns the share of a secret, if it is valid.
 func (t *Tx) ShareOf(secret string) (Share, error) {
-	return get[Share](t, "shares", "WHERE hash = ? AND revoked IS NULL AND (expires IS NULL OR expires > ?)", hash(secret), t.millis())
+	return get[Share](t, "shares", "WHERE hash = ? AND "+valid, hash(secret), t.millis())
+}
+
+// Share returns a share.
+func (t *Tx) Share(id string) (Share, error) { return get[Share](t, "shares", "WHERE id = ?", id) }
+
+// Shares lists the valid shares of some runs or of a series.
+func (t *Tx) Shares(runs, series string) ([]Share, error) {
+	return list[Share](t, "shares", "WHERE runs = ? AND series = ? AND "+valid+" ORDER BY id", runs, series, t.millis())
 }
 
 // Entry is a line of the audit log.

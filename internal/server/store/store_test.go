@@ -276,6 +276,21 @@ func testSecrets(t *testing.T, open func() *DB) {
 		if got, err := tx.ShareOf(link); err != nil || got.ID != v.ID {
 			t.Errorf("share %+v, %v", got, err)
 		}
+		_, ended, err := tx.AddShare(Share{Runs: "r1,r2", Expires: &past})
+		if err != nil {
+			return err
+		}
+		if all := must[[]Share](t)(tx.Shares("r1,r2", "")); len(all) != 1 || all[0].ID != v.ID {
+			t.Errorf("shares %+v", all)
+		}
+		if err := tx.Revoke("shares", v.ID); err != nil {
+			return err
+		}
+		for _, s := range []string{link, ended, "", v.Hash} {
+			if _, err := tx.ShareOf(s); !errors.Is(err, ErrNotFound) {
+				t.Errorf("share of %q: %v", s, err)
+			}
+		}
 		return nil
 	})
 }

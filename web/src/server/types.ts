@@ -151,6 +151,14 @@ export interface Delivery {
   problem?: string;
 }
 
+/** A link that needs no token. */
+export interface Share {
+  id: string;
+  figure?: string;
+  created_ms: number;
+  expires_ms?: number;
+}
+
 export interface Token {
   id: string;
   name: string;

@@ -95,15 +95,20 @@ CREATE TABLE tokens (
   used INTEGER
 );
 
--- A share lets anyone with its link read some runs.
+-- A share lets anyone with its link see the page of some runs, or the badge of a figure.
 CREATE TABLE shares (
   id TEXT PRIMARY KEY,
   hash TEXT NOT NULL UNIQUE,
+  project TEXT NOT NULL,
   runs TEXT NOT NULL,
+  series TEXT NOT NULL,
+  figure TEXT NOT NULL,
   created INTEGER NOT NULL,
   expires INTEGER,
   revoked INTEGER
 );
+
+CREATE INDEX shares_of ON shares (runs, series);
 
 -- An alert is a change for the worse. "run" is the first one of the new level.
 CREATE TABLE alerts (
