@@ -76,18 +76,22 @@ type Queue struct {
 	mu      sync.Mutex
 	jobs    map[string]Job // what the bucket holds
 	readers map[chan Job]string
-	news    chan struct{} // closed when a job may have become available
 	queues  map[string]jetstream.Consumer
+	waiting map[string]int // how many jobs wait, by subject
+	waiters []*waiter      // workers that wait, those first that wait for longest
 	turn    int
 	watched sync.WaitGroup
+	end     context.Context
+	stop    context.CancelFunc
 }
 
 // Open opens the queue and reads the states of all jobs.
 func Open(ctx context.Context, o Options) (q *Queue, err error) {
 	q = &Queue{
-		o: o, jobs: map[string]Job{}, readers: map[chan Job]string{}, news: make(chan struct{}),
+		o: o, jobs: map[string]Job{}, readers: map[chan Job]string{}, waiting: map[string]int{},
 		queues: map[string]jetstream.Consumer{}, replicas: 1,
 	}
+	q.end, q.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if q.o.Now == nil {
 		q.o.Now = time.Now
 	}
@@ -106,6 +110,7 @@ func Open(ctx context.Context, o Options) (q *Queue, err error) {
 	if err := q.follow(ctx); err != nil {
 		return nil, fmt.Errorf("states of jobs: %w", err)
 	}
+	q.watched.Go(q.lookAgain)
 	return q, nil
 }
 
@@ -208,12 +213,18 @@ func (q *Queue) follow(ctx context.Context) (err error) {
 func (q *Queue) seen(e jetstream.KeyValueEntry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if old, ok := q.jobs[e.Key()]; ok && old.State == Waiting {
+		s := old.Needs.subject()
+		if q.waiting[s]--; q.waiting[s] == 0 {
+			delete(q.waiting, s)
+		}
+	}
 	if e.Operation() != jetstream.KeyValuePut {
 		delete(q.jobs, e.Key())
 		return
 	}
 	j, err := decode(e)
-	if err != nil {
+	if err != nil || j.ID != e.Key() {
 		return // not written by this program
 	}
 	q.jobs[j.ID] = j
@@ -223,8 +234,8 @@ func (q *Queue) seen(e jetstream.KeyValueEntry) {
 		}
 	}
 	if j.State == Waiting {
-		close(q.news)
-		q.news = make(chan struct{})
+		q.waiting[j.Needs.subject()]++
+		q.wake(j.Needs.subject())
 	}
 }
 
@@ -251,6 +262,7 @@ func decode(e jetstream.KeyValueEntry) (j Job, err error) {
 
 // Close ends the queue. Jobs stay.
 func (q *Queue) Close() {
+	q.stop()
 	if q.watch != nil {
 		_ = q.watch.Stop()
 		q.watched.Wait()
@@ -419,26 +431,72 @@ func (q *Queue) consumer(ctx context.Context, subject string) (jetstream.Consume
 
 // subjects lists where jobs wait that a worker can do. Each call begins with another one, so that
 // no kind of job waits for all jobs of another kind.
-func (q *Queue) subjects(ctx context.Context, o *Offers) (out []string, err error) {
-	info, err := q.stream.Info(ctx, jetstream.WithSubjectFilter("jobs.>"))
-	if err != nil {
-		return nil, err
-	}
-	for s := range info.State.Subjects {
+func (q *Queue) subjects(o *Offers) (out []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for s := range q.waiting {
 		if n, ok := needs(s); ok && o.can(n) {
 			out = append(out, s)
 		}
 	}
 	slices.Sort(out)
-	q.mu.Lock()
-	q.turn++
-	at := q.turn
-	q.mu.Unlock()
-	if len(out) > 0 {
-		at %= len(out)
+	if q.turn++; len(out) > 0 {
+		at := q.turn % len(out)
 		out = append(out[at:], out[:at]...)
 	}
-	return out, nil
+	return out
+}
+
+// waiter is a worker that waits for a job.
+type waiter struct {
+	offers *Offers
+	look   chan string // a subject where a job may be
+	told   bool        // it has a subject to look at
+}
+
+// wake tells one worker that a job may have become available: the one that waits for longest of
+// those that can do it. The mutex is held.
+func (q *Queue) wake(subject string) {
+	n, ok := needs(subject)
+	if !ok {
+		return
+	}
+	for _, w := range q.waiters {
+		if !w.told && w.offers.can(n) {
+			w.told = true
+			w.look <- subject
+			return
+		}
+	}
+}
+
+// lookAgain has workers look regularly for jobs whose state does not change: that of a worker that
+// fell silent, or one without a state because the process ended.
+func (q *Queue) lookAgain() {
+	t := time.NewTicker(q.o.Silence / 4)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-q.end.Done():
+			return
+		}
+		q.mu.Lock()
+		idle := len(q.waiters) == 0
+		q.mu.Unlock()
+		if idle {
+			continue
+		}
+		info, err := q.stream.Info(q.end, jetstream.WithSubjectFilter("jobs.>"))
+		if err != nil {
+			continue // it is away for a while
+		}
+		q.mu.Lock()
+		for s := range info.State.Subjects {
+			q.wake(s)
+		}
+		q.mu.Unlock()
+	}
 }
 
 // Lease is a job that a worker has. The token proves it.
@@ -451,39 +509,57 @@ type Lease struct {
 
 // Lease waits for a job that a worker can do, until the context ends.
 func (q *Queue) Lease(ctx context.Context, worker string, o *Offers) (*Lease, error) {
-	for {
+	w := &waiter{offers: o, look: make(chan string, 1)}
+	q.mu.Lock()
+	q.waiters = append(q.waiters, w) // before looking, so that no job is missed
+	q.mu.Unlock()
+	defer func() {
 		q.mu.Lock()
-		news := q.news // before looking, so that no job is missed
-		q.mu.Unlock()
-		subjects, err := q.subjects(ctx, o)
-		if err != nil {
-			return nil, err
+		defer q.mu.Unlock()
+		q.waiters = slices.DeleteFunc(q.waiters, func(v *waiter) bool { return v == w })
+		select {
+		case s := <-w.look: // another worker looks instead
+			q.wake(s)
+		default:
 		}
-		for _, s := range subjects {
-			c, err := q.consumer(ctx, s)
-			if err != nil {
-				return nil, err
-			}
-			l, err := q.take(ctx, c, worker)
+	}()
+	for _, s := range q.subjects(o) {
+		if l, err := q.takeFrom(ctx, s, worker); err != nil || l != nil {
+			return l, err
+		}
+	}
+	for {
+		select {
+		case s := <-w.look:
+			l, err := q.takeFrom(ctx, s, worker)
 			if err != nil || l != nil {
 				return l, err
 			}
-		}
-		// A job whose worker fell silent is delivered again without a change of its state.
-		again := time.NewTimer(q.o.Silence / 4)
-		select {
-		case <-news:
-		case <-again.C:
+			q.mu.Lock()
+			w.told = false
+			q.mu.Unlock()
 		case <-ctx.Done():
-		}
-		again.Stop()
-		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, ctx.Err()
 		}
 	}
 }
 
-// take gives a worker the next job of a subject, nil if none waits.
+// takeFrom gives a worker the next job of a subject, nil if none waits. A worker that gives up
+// meanwhile gets none, and the job is there again at once.
+func (q *Queue) takeFrom(ctx context.Context, subject, worker string) (*Lease, error) {
+	whole := context.WithoutCancel(ctx)
+	c, err := q.consumer(whole, subject)
+	if err != nil {
+		return nil, err
+	}
+	l, err := q.take(whole, c, worker)
+	if l != nil && ctx.Err() != nil {
+		return nil, errors.Join(ctx.Err(), q.Release(whole, l.Token))
+	}
+	return l, err
+}
+
+// take gives a worker the next job of a consumer, nil if none waits.
 func (q *Queue) take(ctx context.Context, c jetstream.Consumer, worker string) (*Lease, error) {
 	for {
 		batch, err := c.FetchNoWait(1)
@@ -662,9 +738,14 @@ func (q *Queue) Finish(ctx context.Context, token string, runs []string, problem
 
 // Release gives a job back, so that another worker can take it at once.
 func (q *Queue) Release(ctx context.Context, token string) error {
-	_, reply, err := q.held(ctx, token, func(j *Job) error { j.State = Waiting; j.finish(); return nil })
+	j, reply, err := q.held(ctx, token, func(j *Job) error { j.State = Waiting; j.finish(); return nil })
 	if err != nil {
 		return err
 	}
-	return q.conn.Publish(reply, []byte("-NAK"))
+	_, err = q.conn.RequestWithContext(ctx, reply, []byte("-NAK"))
+	// Who was told of the new state may have looked before the job was there again.
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.wake(j.Needs.subject())
+	return err
 }

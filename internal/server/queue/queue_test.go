@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // host is what a usual worker offers.
@@ -56,16 +58,15 @@ func lease(t *testing.T, q *Queue, o *Offers) *Lease {
 // idle reports whether no job waits that a worker can do.
 func idle(t *testing.T, q *Queue, o *Offers) bool {
 	t.Helper()
-	subjects, err := q.subjects(t.Context(), o)
+	info, err := q.stream.Info(t.Context(), jetstream.WithSubjectFilter("jobs.>"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range subjects {
-		c, err := q.consumer(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
+	for s := range info.State.Subjects {
+		if n, ok := needs(s); !ok || !o.can(n) {
+			continue
 		}
-		if l, err := q.take(t.Context(), c, "w"); err != nil || l != nil {
+		if l, err := q.takeFrom(t.Context(), s, "w"); err != nil || l != nil {
 			t.Logf("a job waits: %+v, %v", l, err)
 			return false
 		}
@@ -327,5 +328,72 @@ func TestResultWithoutEnd(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// One worker looks for each job, and one that gave up passes on what it was told.
+func TestWake(t *testing.T) {
+	t.Parallel()
+	q := open(t, t.TempDir(), time.Hour)
+	ws := []*waiter{
+		{offers: &Offers{Targets: []string{"file"}}},
+		{offers: host},
+		{offers: host},
+		{offers: &Offers{Targets: []string{"host", "board"}, Boards: []string{"b"}}},
+	}
+	for _, w := range ws {
+		w.look = make(chan string, 1)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiters = ws
+	for _, c := range []struct {
+		n    Needs
+		want string
+	}{
+		{Needs{Target: "board", Board: "b"}, "0001"},
+		{Needs{Target: "host"}, "0101"},
+		{Needs{Target: "board", Board: "none"}, "0101"},
+		{Needs{Target: "host"}, "0111"},
+		{Needs{Target: "host"}, "0111"},
+		{Needs{}, "1111"},
+	} {
+		q.wake(c.n.subject())
+		got := ""
+		for _, w := range ws {
+			got += fmt.Sprint(len(w.look))
+		}
+		if got != c.want {
+			t.Errorf("%+v: told %s, expected %s", c.n, got, c.want)
+		}
+	}
+	q.waiters = nil
+}
+
+// A worker that gives up at any moment loses no job for another one.
+func TestWaiterGivesUp(t *testing.T) {
+	t.Parallel()
+	q := open(t, t.TempDir(), time.Hour) // nothing looks again
+	for i := range 30 {
+		hasty, giveUp := context.WithCancel(t.Context())
+		patient, stop := context.WithCancel(t.Context())
+		got := make(chan string, 2)
+		var workers sync.WaitGroup
+		for _, ctx := range []context.Context{hasty, patient} {
+			workers.Go(func() {
+				if l, err := q.Lease(ctx, "w", host); err == nil {
+					if _, err := q.Finish(t.Context(), l.Token, []string{"r"}, ""); err != nil {
+						t.Error(err)
+					}
+					got <- l.Job.ID
+				}
+			})
+		}
+		workers.Go(giveUp)
+		if id := add(t, q, fmt.Sprint(i), Needs{Target: "host"}).ID; <-got != id {
+			t.Errorf("another job than %s", id)
+		}
+		stop()
+		workers.Wait()
 	}
 }
