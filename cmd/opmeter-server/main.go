@@ -49,6 +49,7 @@ func run(ctx context.Context, what string, args []string) error {
 	o := server.Options{Log: slog.New(slog.DiscardHandler)}
 	f.StringVar(&o.Program, "opmeter", "", "file of opmeter")
 	f.DurationVar(&o.Limit, "limit", 10*time.Minute, "longest time of a job")
+	f.Int64Var(&o.Memory, "memory", 0, "most memory of a job in bytes")
 	format := f.String("log", "text", "text or json")
 	verbose := f.Bool("verbose", false, "log requests too")
 	var (
@@ -153,7 +154,7 @@ func worker(ctx context.Context, r *work.Remote, name string, o *server.Options)
 	if err != nil {
 		return err
 	}
-	w := &work.Worker{Server: r, Runner: work.Runner{Program: o.Program, Limit: o.Limit}, Name: cmp.Or(name, host), Log: o.Log}
+	w := &work.Worker{Server: r, Runner: work.Runner{Program: o.Program, Limit: o.Limit, Memory: o.Memory}, Name: cmp.Or(name, host), Log: o.Log}
 	w.Offers = work.Offered(ctx, &w.Runner)
 	// The first request says whether address and token are right.
 	if _, err := r.Call(ctx, http.MethodGet, "/me", nil, &struct{}{}); err != nil {

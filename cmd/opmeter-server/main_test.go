@@ -1,7 +1,10 @@
 package main
 
 import (
+	"archive/zip"
 	"bufio"
+	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -10,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/cli"
 )
 
@@ -92,6 +96,48 @@ func TestServe(t *testing.T) {
 		t.Errorf("push: %q, %v", line, err)
 	}
 	worker.end()
+	server.end()
+}
+
+// TestHostileFiles pushes a small model that declares huge tensors, and a small archive whose
+// content is large. Both get an error, and the server does the next job.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	if !subprocess.Limits {
+		t.Skip("this system does not bound the memory of a process")
+	}
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(file("huge.yaml"), []byte("name: huge\ntype: float32\ninput: {name: x, shape: [1, 4096, 4096, 16]}\nlayers:\n  - {op: conv, filters: 16, kernel: 3}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for model, source := range map[string]string{"huge.tflite": file("huge.yaml"), "good.tflite": filepath.FromSlash("../../examples/resnet8.yaml")} {
+		if status := cli.Main([]string{"build", source, "-o", file(model)}, strings.NewReader(""), io.Discard, t.Output()); status != 0 {
+			t.Fatalf("build of %s ended with %d", model, status)
+		}
+	}
+	f, err := os.Create(file("bomb.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	w, err := z.Create("trace.json")
+	for i := 0; i < 1500 && err == nil; i++ {
+		_, err = w.Write(bytes.Repeat([]byte("["), 1<<20))
+	}
+	if err := errors.Join(err, z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, "serve", "--data", file("data"), "--open=false", "--memory", "1GiB")
+	_, url, _ := strings.Cut(server.until("serves at"), " at ")
+	for _, c := range []struct{ file, want string }{{"huge.tflite", "memory"}, {"bomb.zip", "trace.json"}, {"good.tflite", ""}} {
+		push := exec.Command(os.Args[0], "push", file(c.file), "--server", url, "--project", "p")
+		push.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0])
+		out, err := push.CombinedOutput()
+		if (err == nil) != (c.want == "") || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v, %q, expected %q", c.file, err, out, c.want)
+		}
+	}
 	server.end()
 }
 

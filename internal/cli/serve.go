@@ -33,6 +33,7 @@ const (
 func newServe(a *app) *cobra.Command {
 	var (
 		data, listen, database, nats, files, cert, key string
+		memory                                         string
 		open, worker, verbose                          bool
 		limit                                          time.Duration
 	)
@@ -61,9 +62,13 @@ opmeter worker lets other computers and their boards do jobs.`,
 			if (cert == "") != (key == "") {
 				return useError("--tls-cert and --tls-key: name both")
 			}
+			most, err := jobMemory(memory)
+			if err != nil {
+				return err
+			}
 			args := []string{
 				"serve", "-data=" + data, "-listen=" + listen, "-database=" + database, "-nats=" + nats, "-files=" + files, "-tls-cert=" + cert, "-tls-key=" + key,
-				"-worker=" + strconv.FormatBool(worker), "-verbose=" + strconv.FormatBool(verbose), "-limit=" + limit.String(),
+				"-worker=" + strconv.FormatBool(worker), "-verbose=" + strconv.FormatBool(verbose), "-limit=" + limit.String(), most,
 			}
 			return a.serve(c.Context(), args, nil, func(line string) {
 				switch what, text, _ := strings.Cut(line, " "); what {
@@ -90,13 +95,14 @@ opmeter worker lets other computers and their boards do jobs.`,
 	f.BoolVar(&worker, "worker", true, "do jobs on this computer (--worker=false: do not)")
 	f.BoolVar(&verbose, "verbose", false, "log every request")
 	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
+	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, on Linux (default: three quarters of this computer's)")
 	return c
 }
 
 func newServerWorker(a *app) *cobra.Command {
 	var (
-		server, name string
-		limit        time.Duration
+		server, name, memory string
+		limit                time.Duration
 	)
 	c := &cobra.Command{
 		Use:   "worker",
@@ -111,7 +117,11 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 			if err := checkServer(server); err != nil {
 				return err
 			}
-			args := []string{"worker", "-server=" + server, "-name=" + name, "-limit=" + limit.String()}
+			most, err := jobMemory(memory)
+			if err != nil {
+				return err
+			}
+			args := []string{"worker", "-server=" + server, "-name=" + name, "-limit=" + limit.String(), most}
 			return a.serve(c.Context(), args, nil, func(line string) {
 				if line == "ready" {
 					fmt.Fprintf(a.out, "This computer does jobs of %s. Ctrl-C ends the worker.\n", server)
@@ -123,6 +133,7 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 	f.StringVar(&server, "server", "", "`URL` of the server")
 	f.StringVar(&name, "name", "", "`NAME` of this worker (default: that of the computer)")
 	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
+	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, on Linux (default: three quarters of this computer's)")
 	return c
 }
 
@@ -168,6 +179,18 @@ CI job, or from git. The token is read from OPMETER_TOKEN.`,
 	f.StringArrayVar(&tags, "tag", nil, "`TEXT…`: tag of the results")
 	f.BoolVar(&wait, "wait", true, "wait for the results (--wait=false: do not)")
 	return c
+}
+
+// jobMemory is the flag of the server for the most memory of a job, "" is its default.
+func jobMemory(size string) (string, error) {
+	if size == "" {
+		return "-memory=0", nil
+	}
+	if runtime.GOOS != "linux" {
+		return "", useError("--memory: the memory of jobs is bounded on Linux only")
+	}
+	n, err := quantity("memory", size, "a size such as 4GiB or 512MiB", sizes)
+	return "-memory=" + strconv.FormatInt(int64(n), 10), err
 }
 
 // checkServer refuses a text that is not the address of a server.

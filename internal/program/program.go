@@ -7,8 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +26,10 @@ type Command struct {
 	Args      []string
 	// Limit is the longest time that it may take, 0 for no limit.
 	Limit time.Duration
+	// Memory bounds the private memory of the program and of all that it starts in bytes, Disk the
+	// files of Dir, which then holds its temporary files, too. 0 is no limit. Memory, and the size of
+	// a single file while it is written, are bounded on Linux only.
+	Memory, Disk int64
 	// Progress gets what the program does, nil for nobody.
 	Progress func(text string)
 }
@@ -32,6 +40,10 @@ const MaxOutput = 8 << 20
 var (
 	// ErrLimit says that the program took too long and was ended.
 	ErrLimit = errors.New("time limit")
+	// ErrMemory says that the program exceeded its memory.
+	ErrMemory = errors.New("memory limit")
+	// ErrDisk says that the program wrote too much.
+	ErrDisk = errors.New("disk limit")
 	// ErrEnded says that the program ended without saying why: it was killed or has a defect.
 	ErrEnded = errors.New("opmeter ended without an answer")
 	// ErrOutput says that it printed more than [MaxOutput].
@@ -50,6 +62,8 @@ func (c *Command) Run(ctx context.Context) (string, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Limit, ErrLimit)
 		defer cancel()
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -57,6 +71,12 @@ func (c *Command) Run(ctx context.Context) (string, error) {
 	cmd := exec.Command(c.File, c.Args...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), "OPMETER_PROGRESS=1", subprocess.HeldByStdin, "NO_COLOR=1", "COLUMNS=160")
+	if c.Memory > 0 { // garbage is collected before the limit ends the program
+		cmd.Env = append(cmd.Env, "GOMEMLIMIT="+strconv.FormatInt(c.Memory/10*9, 10))
+	}
+	if c.Disk > 0 && c.Dir != "" {
+		cmd.Env = append(cmd.Env, "TMPDIR="+c.Dir, "TMP="+c.Dir)
+	}
 	// The program ends when its input does: also where this process is killed.
 	life, err := cmd.StdinPipe()
 	if err != nil {
@@ -71,26 +91,95 @@ func (c *Command) Run(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("opmeter does not start: %w", err)
 	}
 	stop := context.AfterFunc(ctx, group.Kill)
+	if err := group.Limit(c.Memory, c.Disk); err != nil {
+		end(fmt.Errorf("limits of the program: %w", err))
+	}
+	watched := make(chan struct{})
+	go func() { defer close(watched); c.watch(ctx, &group, end) }()
 	err = cmd.Wait()
 	stop()
 	group.Kill()
+	cause := context.Cause(ctx)
+	end(nil)
+	<-watched
 	switch {
-	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
+	case cause != nil:
+		return "", cause
 	case out.full:
 		return "", ErrOutput
 	case err != nil:
-		return out.String(), complaint(tail, err)
+		return out.String(), c.complaint(tail, err)
 	}
 	return out.String(), nil
 }
 
-// complaint is the error that the program printed.
-func complaint(tail *subprocess.Tail, err error) error {
+// lookAfter is the time between two looks at what the program uses.
+const lookAfter = time.Second
+
+// watch ends a program that uses too much. The system bounds each process and each file; here it is
+// their sum.
+func (c *Command) watch(ctx context.Context, group *subprocess.Group, end context.CancelCauseFunc) {
+	if c.Memory <= 0 && c.Disk <= 0 {
+		return
+	}
+	t := time.NewTicker(lookAfter)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		switch {
+		case c.Memory > 0 && group.Memory() > c.Memory:
+			end(ErrMemory)
+		case c.Disk > 0 && size(c.Dir) > c.Disk:
+			end(ErrDisk)
+		}
+	}
+}
+
+// size is how many bytes the files of a folder have. Links are not followed.
+func size(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // removed meanwhile
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes
+}
+
+// lastWords are what a program writes that the system gives no more memory, or lets write no more.
+var lastWords = []struct {
+	text string
+	err  error
+}{
+	{"fatal error: runtime: out of memory", ErrMemory},
+	{"fatal error: runtime: cannot allocate memory", ErrMemory},
+	{"runtime: out of memory", ErrMemory},
+	{"std::bad_alloc", ErrMemory},
+	{"SIGXFSZ", ErrDisk},
+}
+
+// complaint is the error that the program printed, or the limit that ended it.
+func (c *Command) complaint(tail *subprocess.Tail, err error) error {
 	lines := tail.Lines()
-	for i := len(lines) - 1; i >= 0; i-- {
-		if text, ok := strings.CutPrefix(lines[i], "opmeter: "); ok {
+	for _, line := range slices.Backward(lines) {
+		text, ok := strings.CutPrefix(line, "opmeter: ")
+		switch {
+		case ok && c.Disk > 0 && strings.HasSuffix(text, "file too large"):
+			return ErrDisk
+		case ok:
 			return &Problem{text}
+		}
+	}
+	for _, w := range lastWords {
+		if slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, w.text) }) {
+			return w.err
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrEnded, err)

@@ -45,6 +45,8 @@ type Options struct {
 	MaxFile int64
 	// Limit is the longest time of a job.
 	Limit time.Duration
+	// Memory bounds the memory of a job in bytes, 0 for the usual bound; Disk what it writes.
+	Memory, Disk int64
 	// Worker says that the server does jobs itself.
 	Worker bool
 	// Silence is after which time a silent worker loses its job, 0 for the usual one.
@@ -80,7 +82,7 @@ type Server struct {
 
 // Open opens a server without listening. Close it in the end.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
-	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit}, news: make(chan struct{}, 1), mail: make(chan struct{}, 1)}
+	s := &Server{o: o, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit, Memory: o.Memory, Disk: o.Disk}, news: make(chan struct{}, 1), mail: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/store"
 	"github.com/opmeter/opmeter/internal/server/work"
@@ -75,6 +77,44 @@ func standIn(args []string) int {
 			return 1
 		case strings.HasPrefix(string(text), "crash"):
 			panic("a defect")
+		case strings.HasPrefix(string(text), "hungry"):
+			var held [][]byte
+			for range 1 << 14 {
+				b := make([]byte, 1<<20)
+				for i := range b {
+					b[i] = 1
+				}
+				held = append(held, b)
+			}
+			return len(held)
+		case strings.HasPrefix(string(text), "family"): // each takes less than all may
+			if len(args) > 3 {
+				b := make([]byte, 192<<20)
+				for i := range b {
+					b[i] = 1
+				}
+				select {}
+			}
+			for range 4 {
+				c := exec.Command(os.Args[0], append(slices.Clone(args), "child", "child")...)
+				if err := c.Start(); err != nil {
+					return 1
+				}
+			}
+			select {}
+		case strings.HasPrefix(string(text), "large"):
+			if err := os.WriteFile(output, make([]byte, 2<<20), 0o600); err != nil {
+				fmt.Fprintln(os.Stderr, "opmeter:", err)
+			}
+			return 1
+		case strings.HasPrefix(string(text), "many"):
+			for i := range 20 {
+				if f, err := os.CreateTemp("", fmt.Sprint(i)); err == nil {
+					_, _ = f.Write(make([]byte, 1<<19))
+					_ = f.Close()
+				}
+			}
+			select {}
 		case strings.HasPrefix(string(text), "slow"):
 			fmt.Fprint(os.Stderr, "\r\x1b[Kmeasuring [==   ] 40 %")
 			select {}
@@ -286,9 +326,9 @@ func TestJobToPage(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	for content, want := range map[string]string{"broken": "net.onnx: not a model", "crash": "ended without an answer"} {
+	for content, want := range map[string][2]string{"broken": {"refused", "net.onnx: not a model"}, "crash": {"crash", "ended without an answer"}} {
 		j := c.until(c.job(content).ID, ended)
-		if j.State != queue.Failed || !strings.Contains(j.Error, want) || strings.Contains(j.Error, os.TempDir()) {
+		if j.State != queue.Failed || j.Cause != want[0] || !strings.Contains(j.Error, want[1]) || strings.Contains(j.Error, os.TempDir()) {
 			t.Errorf("%s: %+v", content, j)
 		}
 	}
@@ -306,9 +346,33 @@ func TestFailures(t *testing.T) {
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
 	c := start(t, func(o *Options) { o.Limit = time.Nanosecond })
-	if j := c.until(c.job("slow").ID, ended); j.State != queue.Failed || !strings.Contains(j.Error, "time limit") {
+	if j := c.until(c.job("slow").ID, ended); j.State != queue.Failed || j.Cause != "time-limit" || !strings.Contains(j.Error, "time limit") {
 		t.Errorf("job %+v", j)
 	}
+}
+
+// A job that takes too much of the computer ends and says what it took, and the worker goes on.
+func TestJobLimits(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(o *Options) { o.Memory, o.Disk = 512<<20, 1<<20 })
+	for _, j := range []struct {
+		content, cause, want string
+		system               bool // only where the system bounds it
+	}{
+		{"hungry", "memory-limit", "memory limit of 536 MB", true},
+		{"family", "memory-limit", "memory limit of 536 MB", true},
+		{"large", "disk-limit", "wrote more than 1 MB", true},
+		{"many", "disk-limit", "wrote more than 1 MB", false},
+	} {
+		if j.system && !subprocess.Limits {
+			continue
+		}
+		got := c.until(c.job(j.content).ID, ended)
+		if got.State != queue.Failed || got.Cause != j.cause || !strings.Contains(got.Error, j.want) {
+			t.Errorf("%s: %+v", j.content, got)
+		}
+	}
+	c.finished("after")
 }
 
 func TestSameKey(t *testing.T) {

@@ -89,7 +89,7 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 		}
 		return j, s.log(ctx, caller, "release job", j.ID)
 	case b.Result == nil:
-		if j, err = s.queue.Finish(ctx, b.Token, nil, b.Problem); err != nil {
+		if j, err = s.queue.Fail(ctx, b.Token, b.Cause, b.Problem); err != nil {
 			return j, err
 		}
 		return j, s.log(ctx, caller, "end job", j.ID)

@@ -74,6 +74,13 @@ func binary(n int64) string {
 // Holds returns a [HoldError] if the process cannot use so many bytes.
 func Holds(n int64) error { return holds(system{"/"}.bounds(), n) }
 
+// Most returns how many bytes this process could use if everything else gave way. It returns false
+// if the system does not provide them.
+func Most() (int64, bool) {
+	b, ok := tightest(system{"/"}.bounds(), func(b Bound) int64 { return b.Most })
+	return b.Most, ok
+}
+
 func holds(bs []Bound, n int64) error {
 	if b, ok := tightest(bs, func(b Bound) int64 { return b.Most }); ok && n > b.Most {
 		return &HoldError{n, b.Most, b.By}

@@ -113,6 +113,7 @@ type Job struct {
 	Stop    bool     `json:"stop,omitzero"`  // somebody wants it to end
 	Runs    []string `json:"runs,omitzero"`  // the results
 	Error   string   `json:"error,omitzero"`
+	Cause   string   `json:"cause,omitzero"` // code of the error, such as memory-limit
 	// Revision counts changes of all jobs.
 	Revision uint64 `json:"revision"`
 }

@@ -613,7 +613,7 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 			j.finish()
 			return nil
 		case meta.NumDelivered > attempts:
-			return q.fail(ctx, j, fmt.Sprintf("%d workers fell silent during this job, the last one was %s: look at its log, the job may need more memory than it has", attempts, j.Worker))
+			return q.fail(ctx, j, "silent", fmt.Sprintf("%d workers fell silent during this job, the last one was %s: look at its log, the job may need more memory than it has", attempts, j.Worker))
 		}
 		j.State, j.Attempt, j.Worker, j.Doing, j.Share = Running, meta.NumDelivered, worker, "", nil
 		return nil
@@ -630,8 +630,8 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 }
 
 // fail ends a job with an error. It is told before it is stored: else it might not be told at all.
-func (q *Queue) fail(ctx context.Context, j *Job, problem string) error {
-	j.State, j.Error = Failed, problem
+func (q *Queue) fail(ctx context.Context, j *Job, cause, problem string) error {
+	j.State, j.Cause, j.Error = Failed, cause, problem
 	j.finish()
 	if q.o.Failed == nil {
 		return nil
@@ -690,13 +690,10 @@ func (q *Queue) Renew(ctx context.Context, token, doing string, share *float64) 
 	if err != nil {
 		return err
 	}
-	if err := q.conn.Publish(reply, []byte("+WPI")); err != nil {
-		return err
-	}
 	if j.Stop {
-		return ErrStop
+		return ErrStop // and no longer lease: a worker that goes on all the same loses the job
 	}
-	return nil
+	return q.conn.Publish(reply, []byte("+WPI"))
 }
 
 // Holder returns the job of a lease if it still counts.
@@ -715,12 +712,21 @@ func (q *Queue) Holder(ctx context.Context, token string) (Job, error) {
 // Finish ends a job: with its results, with an error, or cancelled if both are empty. The results
 // are in the database before.
 func (q *Queue) Finish(ctx context.Context, token string, runs []string, problem string) (Job, error) {
+	return q.finish(ctx, token, runs, "", problem)
+}
+
+// Fail ends a job with an error and its code.
+func (q *Queue) Fail(ctx context.Context, token, cause, problem string) (Job, error) {
+	return q.finish(ctx, token, nil, cause, problem)
+}
+
+func (q *Queue) finish(ctx context.Context, token string, runs []string, cause, problem string) (Job, error) {
 	j, reply, err := q.held(ctx, token, func(j *Job) error {
 		j.finish()
 		switch {
 		case problem != "":
 			j.Runs = runs
-			return q.fail(ctx, j, problem)
+			return q.fail(ctx, j, cause, problem)
 		case len(runs) > 0:
 			j.State, j.Runs = Done, runs
 		default:

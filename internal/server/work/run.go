@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
+	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/program"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/store"
@@ -60,6 +62,19 @@ type Runner struct {
 	Program string
 	// Limit is the longest time of a child.
 	Limit time.Duration
+	// Memory bounds the memory of a child in bytes, 0 for the usual bound; Disk what it writes.
+	Memory, Disk int64
+}
+
+// maxDisk bounds the files of a job in bytes, its inputs among them.
+const maxDisk = 16 << 30
+
+// memory is the bound for children: three quarters of what this computer has, unless told.
+func (r *Runner) memory() int64 {
+	if n, ok := machine.Most(); ok && r.Memory == 0 {
+		return n / 4 * 3
+	}
+	return r.Memory
 }
 
 // Do does a job whose inputs are files, in the order of the job. The folder takes the result.
@@ -76,7 +91,7 @@ func (r *Runner) Do(ctx context.Context, dir string, j *queue.Job, inputs []stri
 }
 
 func (r *Runner) run(ctx context.Context, dir string, args []string, progress func(string)) (string, error) {
-	c := program.Command{File: r.Program, Dir: dir, Args: args, Limit: r.Limit, Progress: progress}
+	c := program.Command{File: r.Program, Dir: dir, Args: args, Limit: r.Limit, Memory: r.memory(), Disk: cmp.Or(r.Disk, maxDisk), Progress: progress}
 	out, err := c.Run(ctx)
 	if p, ok := errors.AsType[*program.Problem](err); ok {
 		return out, &program.Problem{Text: plain(p.Text, dir)}

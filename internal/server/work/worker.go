@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,16 +21,18 @@ import (
 
 // Renewal is a sign of life.
 type Renewal struct {
-	Token string   `json:"token"`
-	Doing string   `json:"doing,omitempty"`
-	Share *float64 `json:"share,omitempty"`
+	Token string   `json:"token" maxLength:"2000"`
+	Doing string   `json:"doing,omitempty" maxLength:"4096"`
+	Share *float64 `json:"share,omitempty" minimum:"0" maximum:"1"`
 }
 
 // End is the end of a job: a result, a problem, or neither if it was cancelled.
 type End struct {
 	Token   string  `json:"token"`
 	Result  *Result `json:"result,omitempty"`
-	Problem string  `json:"problem,omitempty"`
+	Problem string  `json:"problem,omitempty" maxLength:"4000"`
+	// Cause is the code of the problem.
+	Cause string `json:"cause,omitempty" maxLength:"40"`
 	// Release gives the job back to other workers.
 	Release bool `json:"release,omitempty"`
 }
@@ -119,8 +122,8 @@ func (w *Worker) do(ctx context.Context, l *queue.Lease) {
 	case ctx.Err() != nil: // this worker ends: another one can begin at once
 		e.Release = true
 	case err != nil:
-		e.Problem = problemOf(err, w.Runner.Limit)
-		log.Info("job failed", "problem", e.Problem)
+		e.Cause, e.Problem = w.Runner.problem(err)
+		log.Info("job failed", "cause", e.Cause, "problem", e.Problem)
 	default:
 		e.Result = res
 		log.Info("job done")
@@ -136,15 +139,38 @@ func (w *Worker) do(ctx context.Context, l *queue.Lease) {
 // maxProblem bounds the error of a job in bytes.
 const maxProblem = 2000
 
-func problemOf(err error, limit time.Duration) string {
-	if errors.Is(err, program.ErrLimit) {
-		return fmt.Sprintf("the job exceeded the time limit of %v and was ended: measure for less time, or start the worker with a higher --limit", limit)
+// Causes of a problem.
+const (
+	causeTime    = "time-limit"
+	causeMemory  = "memory-limit"
+	causeDisk    = "disk-limit"
+	causeCrash   = "crash"   // the child ended without an answer
+	causeRefused = "refused" // opmeter cannot do with the file what was asked
+	causeWorker  = "worker"  // a file did not arrive, no process started
+)
+
+// problem returns the code and the text of a problem.
+func (r *Runner) problem(err error) (cause, text string) {
+	_, refused := errors.AsType[*program.Problem](err)
+	switch {
+	case errors.Is(err, program.ErrLimit):
+		return causeTime, fmt.Sprintf("the job exceeded the time limit of %v and was ended: measure for less time, or start the worker with a higher --limit", r.Limit)
+	case errors.Is(err, program.ErrMemory):
+		return causeMemory, fmt.Sprintf("the job exceeded the memory limit of %d MB and was ended: use a smaller model or batch, or start the worker with more --memory", r.memory()/1e6)
+	case errors.Is(err, program.ErrDisk):
+		return causeDisk, fmt.Sprintf("the job wrote more than %d MB and was ended: use a smaller model or record", cmp.Or(r.Disk, maxDisk)/1e6)
+	case errors.Is(err, program.ErrEnded):
+		cause = causeCrash
+	case refused:
+		cause = causeRefused
+	default:
+		cause = causeWorker
 	}
-	text := strings.ToValidUTF8(err.Error(), "\ufffd")
+	text = strings.ToValidUTF8(err.Error(), "\ufffd")
 	if len(text) > maxProblem {
 		text = strings.ToValidUTF8(text[:maxProblem], "") + "…"
 	}
-	return text
+	return cause, text
 }
 
 // result does the work of a job in a folder of its own. Call clean in the end.
