@@ -138,6 +138,9 @@ func serve(ctx context.Context, o server.Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if c := s.OwnCertificate(); c.File != "" {
+		fmt.Printf("certificate %s %s\n", c.Fingerprint, c.File)
+	}
 	secret, err := s.FirstToken(ctx)
 	if err != nil {
 		return err

@@ -4,14 +4,25 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"io"
+	"math/big"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/cli"
@@ -42,8 +53,13 @@ type started struct {
 
 func start(t *testing.T, args ...string) *started {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+func startWith(t *testing.T, env []string, args ...string) *started {
+	t.Helper()
 	c := exec.Command(os.Args[0], args...)
-	c.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0])
+	c.Env = append(os.Environ(), append(env, program+"=1", "OPMETER_SERVER="+os.Args[0])...)
 	c.Stderr = t.Output()
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -141,6 +157,92 @@ func TestHostileFiles(t *testing.T) {
 	server.end()
 }
 
+// issue signs a certificate, by itself if there is no issuer, and writes it and its key.
+func issue(t *testing.T, file string, issuer *tls.Certificate) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: file}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: issuer == nil, BasicConstraintsValid: true,
+	}
+	parent, signer := template, crypto.Signer(key)
+	if issuer != nil {
+		parent, signer = issuer.Leaf, issuer.PrivateKey.(crypto.Signer)
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{file: {Type: "CERTIFICATE", Bytes: raw}, file + ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(file, file+".key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// TestTLS: a worker and a push reach a server with the certificate of an authority that they are
+// told of, and no other server.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	ca := issue(t, file("ca.pem"), nil)
+	issue(t, file("other.pem"), nil)
+	issue(t, file("server.pem"), &ca)
+	server := start(t, "serve", "--data", file("data"), "--open=false", "--worker=false", "--listen", "127.0.0.1:0", "--tls-cert", file("server.pem"), "--tls-key", file("server.pem.key"))
+	_, token, _ := strings.Cut(server.until("Token of the first"), "once: ")
+	_, url, _ := strings.Cut(server.until("serves at"), " at ")
+	if !strings.HasPrefix(url, "https://") {
+		t.Fatalf("the server is at %s", url)
+	}
+	text := "network: a\n"
+	if err := os.WriteFile(file("a.csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, url, ca, token, want string }{
+		{"no authority", url, "", token, "OPMETER_CA"},
+		{"another authority", url, file("other.pem"), token, "OPMETER_CA"},
+		{"no certificate", url, file("a.csv"), token, "no certificate inside"},
+		{"no token", url, file("ca.pem"), "", "token"},
+		{"wrong token", url, file("ca.pem"), "opm_wrong", "token"},
+		{"without TLS", strings.Replace(url, "https", "http", 1), file("ca.pem"), token, "400"},
+	} {
+		for _, args := range [][]string{{"worker", "--server", c.url}, {"push", file("a.csv"), "--server", c.url, "--project", "p"}} {
+			cmd := exec.Command(os.Args[0], args...)
+			cmd.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0], "OPMETER_CA="+c.ca, "OPMETER_TOKEN="+c.token)
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), c.want) || c.token != "" && strings.Contains(string(out), c.token) {
+				t.Errorf("%s with %s: %v, %q, expected %q", args[0], c.name, err, out, c.want)
+			}
+		}
+	}
+	env := []string{"OPMETER_CA=" + file("ca.pem"), "OPMETER_TOKEN=" + token}
+	worker := startWith(t, env, "worker", "--server", url)
+	worker.until("does jobs of")
+	model := file("resnet8.tflite")
+	if status := cli.Main([]string{"build", filepath.FromSlash("../../examples/resnet8.yaml"), "-o", model}, strings.NewReader(""), io.Discard, t.Output()); status != 0 {
+		t.Fatalf("build ended with %d", status)
+	}
+	push := startWith(t, env, "push", model, "--server", url, "--project", "p")
+	push.until(url + "runs/")
+	if err := push.Wait(); err != nil {
+		t.Errorf("push: %v", err)
+	}
+	worker.end()
+	server.end()
+}
+
 // TestMistakes are answered in one line.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
@@ -149,7 +251,6 @@ func TestMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"serve", "--data", dir, "--listen", "0.0.0.0:0"}, "--tls-cert"},
 		{[]string{"serve", "--data", dir, "--listen", "here"}, "HOST:PORT"},
 		{[]string{"serve", "--data", dir, "--database", "postgres://a:s3cret@127.0.0.1:1/x"}, "database"},
 		{[]string{"serve", "--data", dir, "--tls-cert", "a"}, "name both"},

@@ -43,13 +43,14 @@ func newServe(a *app) *cobra.Command {
 		Long: `Start a server and open its page: drop a model or a record on it, and see the profile. Results stay
 in a folder of this computer. Without --listen, only this computer reaches the page.
 
-For a team, --listen takes an address that others reach. That needs TLS, and a token, which the
-first start prints. --database, --nats and --files name a PostgreSQL, a NATS and a bucket of S3 instead
-of those inside. The credentials of the bucket are read from AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY.
+For a team, --listen takes an address that others reach. That needs a token, which the first start
+prints. It uses TLS: with your certificate, or with one that the server makes. --database, --nats and
+--files name a PostgreSQL, a NATS and a bucket of S3 instead of those inside. The credentials of the
+bucket are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 opmeter worker lets other computers and their boards do jobs.`,
 		Example: `  opmeter serve
   opmeter serve --listen 127.0.0.1:8080 --data results --open=false
+  opmeter serve --listen 0.0.0.0:8443
   opmeter serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
 		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -72,6 +73,10 @@ opmeter worker lets other computers and their boards do jobs.`,
 			}
 			return a.serve(c.Context(), args, nil, func(line string) {
 				switch what, text, _ := strings.Cut(line, " "); what {
+				case "certificate":
+					fingerprint, file, _ := strings.Cut(text, " ")
+					fmt.Fprintf(a.out, "Certificate of this server: %s\nIts SHA-256 fingerprint: %s\n", file, fingerprint)
+					fmt.Fprintf(a.out, "Browsers warn of it: compare the fingerprint. Workers and push accept it with OPMETER_CA=FILE, a copy of it.\n")
 				case "token":
 					fmt.Fprintf(a.out, "Token of the first administrator, shown once: %s\n", text)
 				case "url":
@@ -89,7 +94,7 @@ opmeter worker lets other computers and their boards do jobs.`,
 	f.StringVar(&database, "database", "", "`URL` of a PostgreSQL (default: SQLite in the folder)")
 	f.StringVar(&nats, "nats", "", "`URL` of a NATS with JetStream (default: inside the server)")
 	f.StringVar(&files, "files", "", "`s3://BUCKET/PREFIX` for profiles and models (default: the folder)")
-	f.StringVar(&cert, "tls-cert", "", "`FILE`: certificate, for other computers")
+	f.StringVar(&cert, "tls-cert", "", "`FILE`: certificate for TLS (default for other computers: one that the server makes)")
 	f.StringVar(&key, "tls-key", "", "`FILE`: its key")
 	f.BoolVar(&open, "open", true, "open the page in the browser (--open=false: do not)")
 	f.BoolVar(&worker, "worker", true, "do jobs on this computer (--worker=false: do not)")

@@ -39,7 +39,8 @@ type Options struct {
 	Files string
 	// NATS is the address of a NATS elsewhere, "" for the one inside this process.
 	NATS string
-	// Cert and Key are files of a certificate for TLS, "" for none.
+	// Cert and Key are files of a certificate for TLS. "" is none for an address of this computer
+	// only, and one that the server makes itself for others.
 	Cert, Key string
 	// MaxFile bounds an uploaded file in bytes.
 	MaxFile int64
@@ -68,6 +69,7 @@ type Server struct {
 	longPoll time.Duration
 	lock     *os.File
 	partials partials
+	own      Certificate
 	metrics  metrics
 	hooks    *hook.Sender
 	news     chan struct{} // a series may have a new run
@@ -93,10 +95,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.open = local && o.Cert == "" // a certificate is for others, who need tokens
-	if !local && o.Cert == "" {
-		return nil, fmt.Errorf("--listen %s is reachable from other computers: name a certificate with --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy", o.Listen)
-	}
+	s.open = local && o.Cert == "" // a certificate is for others, and they need tokens
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("folder for results: %w", err)
 	}
@@ -105,6 +104,12 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	if err := filelock.Try(s.lock); err != nil {
 		return nil, fmt.Errorf("%s: another server uses this folder: end it, or name another one with --data (%w)", o.Data, err)
+	}
+	if !local && o.Cert == "" {
+		if s.own, err = ownCertificate(o.Data, o.Listen, time.Now()); err != nil {
+			return nil, fmt.Errorf("certificate: %w", err)
+		}
+		s.o.Cert, s.o.Key = s.own.File, s.own.Key
 	}
 	source := o.Database
 	if source == "" {
@@ -165,6 +170,9 @@ func (s *Server) Close() error {
 	}
 	return err
 }
+
+// OwnCertificate is the certificate that the server made for itself, empty if it has another or none.
+func (s *Server) OwnCertificate() Certificate { return s.own }
 
 // results returns the runs that a job has in the database.
 func (s *Server) results(ctx context.Context, job string) (ids []string, err error) {

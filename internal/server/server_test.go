@@ -680,13 +680,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-func TestTLSIsNeeded(t *testing.T) {
+func TestListen(t *testing.T) {
 	t.Parallel()
-	for _, listen := range []string{"0.0.0.0:80", ":80", "192.0.2.1:80", "[::]:80", "name.example:80"} {
-		if _, err := Open(t.Context(), Options{Data: t.TempDir(), Listen: listen}); err == nil || !strings.Contains(err.Error(), "--tls-cert") {
-			t.Errorf("%s: %v", listen, err)
-		}
-	}
 	if _, err := Open(t.Context(), Options{Data: t.TempDir(), Listen: "here"}); err == nil || !strings.Contains(err.Error(), "HOST:PORT") {
 		t.Errorf("no port: %v", err)
 	}

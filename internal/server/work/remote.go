@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +38,7 @@ type Problem struct {
 		Message  string `json:"message"`
 		Location string `json:"location"`
 	} `json:"errors"`
+	final bool // the same request has the same answer
 }
 
 func (p *Problem) Error() string {
@@ -88,6 +92,9 @@ func (r *Remote) send(ctx context.Context, method, path string, body io.Reader, 
 		req.Header.Set("Authorization", "Bearer "+r.Token)
 	}
 	res, err := r.Client.Do(req)
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		err = fmt.Errorf("%w: if the server made its certificate itself, set OPMETER_CA to a copy of the file that opmeter serve names", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +105,9 @@ func (r *Remote) send(ctx context.Context, method, path string, body io.Reader, 
 	p := &Problem{}
 	if jsonx.UnmarshalRead(io.LimitReader(res.Body, maxAnswer), p) != nil || p.Detail == "" {
 		p.Detail = http.StatusText(res.StatusCode)
+		if res.StatusCode == http.StatusUnauthorized { // the answer to HEAD has no text
+			p.Detail = "it needs a valid token in OPMETER_TOKEN"
+		}
 	}
 	p.Status = res.StatusCode
 	if method != http.MethodGet && p.Status == http.StatusConflict && strings.HasPrefix(path, "/leases") {
@@ -156,6 +166,9 @@ func (r *Remote) Fetch(ctx context.Context, hash, to string) (err error) {
 	return nil
 }
 
+// again are answers after which an upload goes on.
+var again = []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests}
+
 // uploads is how often an upload goes on after it broke off.
 const uploads = 5
 
@@ -174,7 +187,10 @@ func (r *Remote) Store(ctx context.Context, hash, from string) error {
 		if err = r.part(ctx, hash, f, info.Size()); err == nil || ctx.Err() != nil {
 			return err
 		}
-		if p, ok := errors.AsType[*Problem](err); ok && p.Status < 500 && p.Status != http.StatusConflict && p.Status != http.StatusBadRequest {
+		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return err
+		}
+		if p, ok := errors.AsType[*Problem](err); ok && (p.final || p.Status < 500 && !slices.Contains(again, p.Status)) {
 			return err
 		}
 		t := time.NewTimer(time.Second << try)
@@ -190,6 +206,9 @@ func (r *Remote) Store(ctx context.Context, hash, from string) error {
 // part sends what the server lacks of a file.
 func (r *Remote) part(ctx context.Context, hash string, f *os.File, size int64) error {
 	res, err := r.send(ctx, http.MethodHead, "/files/"+hash, nil, nil)
+	if p, ok := errors.AsType[*Problem](err); ok {
+		p.final = p.Status < 500 && p.Status != http.StatusTooManyRequests
+	}
 	if err != nil {
 		return err
 	}
