@@ -393,8 +393,9 @@ func newCompressImport(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import MODEL FILE",
 		Short: "Import a Sparsify profile or a SparseML recipe",
-		Long: `Read a performance or loss profile of Sparsify, or a SparseML recipe (which becomes a plan), into the
-study of a model. For exclusion lists of NNCF or Neural Compressor, print the layers for --exclude.`,
+		Long: `Read a performance or loss profile of Sparsify into the study of a model. A SparseML recipe becomes a
+plan, and so does {"changes": [{"layer": 3, "structure": "filter", "level": 0.5, "format": "int8"}]}
+with the numbers of layers that compress show prints. For exclusion lists of NNCF or Neural Compressor, print the layers for --exclude.`,
 		Example: `  opmeter compress import model.onnx perf.json --name sparsify
   opmeter compress import model.onnx recipe.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/compress/sparsify"
 	"github.com/opmeter/opmeter/study"
 )
@@ -109,6 +111,13 @@ func (j *Job) Import(data []byte, file, name string) (*Imported, error) {
 	layers := j.Study().Layers
 	text := bytes.TrimSpace(data)
 	if bytes.HasPrefix(text, []byte("{")) {
+		if p, err := j.parseChanges(data, file); p != nil || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			p.Name, p.Created = cmp.Or(name, "own"), now()
+			return &Imported{Kind: "plan", Name: p.Name}, j.File.Append(study.Record{Plan: p})
+		}
 		if p, err := sparsify.ParseProfile(data, file); err == nil {
 			return j.importProfile(p, name)
 		}
@@ -136,6 +145,51 @@ func (j *Job) Import(data []byte, file, name string) (*Imported, error) {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
 	return nil, err
+}
+
+// parseChanges reads a list of changes by layer as a plan, nil if the file is of another kind.
+// Layers that it does not name stay unchanged.
+func (j *Job) parseChanges(data []byte, file string) (*study.Plan, error) {
+	var list struct {
+		Changes []struct {
+			Layer int `json:"layer"`
+			study.Change
+		} `json:"changes"`
+	}
+	if jsonx.Unmarshal(data, &list) != nil || list.Changes == nil {
+		return nil, nil
+	}
+	layers := j.Study().Layers
+	p := &study.Plan{Choices: make([]study.Choice, len(layers))}
+	for i := range layers {
+		p.Choices[i].Layer = i
+	}
+	for _, c := range list.Changes {
+		fail := func(text string, args ...any) error {
+			return &sparsify.FileError{File: file, Text: fmt.Sprintf("change of layer %d: "+text, append([]any{c.Layer}, args...)...)}
+		}
+		switch {
+		case c.Layer < 0 || c.Layer >= len(layers):
+			return nil, fail("the model has layers 0 to %d", len(layers)-1)
+		case c.Structure != study.Dense && !slices.Contains(study.Structures(), c.Structure):
+			return nil, fail("structure %q: use one of %v", c.Structure, study.Structures())
+		case c.Format != study.OriginalFormat && !slices.Contains(study.Formats(), c.Format):
+			return nil, fail("format %q: use one of %v", c.Format, study.Formats())
+		}
+		if err := c.Validate(); err != nil {
+			return nil, fail("%s", err)
+		}
+		p.Choices[c.Layer].Change = c.Change
+	}
+	if sp, lo, err := j.profiles("", ""); err == nil {
+		if sp != nil {
+			p.Speed = sp.Name
+		}
+		if lo != nil {
+			p.Loss = lo.Name
+		}
+	}
+	return p, nil
 }
 
 // importProfile adds a Sparsify profile to the study.
