@@ -44,10 +44,11 @@ type meView struct {
 type systemView struct {
 	Version string `json:"version"`
 	// Open says that no token is needed.
-	Open       bool                `json:"open"`
-	MaxFile    int64               `json:"max_file_bytes"`
-	Options    map[string][]string `json:"options" doc:"options of each kind of job"`
-	Quantities []profile.Quantity  `json:"quantities"`
+	Open       bool               `json:"open"`
+	MaxFile    int64              `json:"max_file_bytes"`
+	Options    []work.Option      `json:"options" doc:"options of jobs, in the order of the page"`
+	Reports    []reportView       `json:"reports" doc:"formats of reports"`
+	Quantities []profile.Quantity `json:"quantities"`
 }
 
 func (s *Server) addAdmin(api huma.API) {
@@ -113,7 +114,7 @@ func (s *Server) addAdmin(api huma.API) {
 		return &item[meView]{meView{c.name, c.role}}, nil
 	})
 	add(api, "GET /system", "get-system", store.Read, "Version, quantities and what jobs take", func(ctx context.Context, _ *struct{}) (*item[systemView], error) {
-		return &item[systemView]{systemView{buildinfo.Version(), s.open, s.o.MaxFile, work.Options(), profile.Quantities()}}, nil
+		return &item[systemView]{systemView{buildinfo.Version(), s.open, s.o.MaxFile, work.Options(), reports, profile.Quantities()}}, nil
 	})
 	add(api, "GET /targets", "list-targets", store.Read, "Targets that jobs can estimate for", func(ctx context.Context, _ *struct{}) (*item[listed[work.Target]], error) {
 		all, err := s.runner.Targets(ctx)

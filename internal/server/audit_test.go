@@ -108,7 +108,7 @@ func TestAudit(t *testing.T) {
 		body     any
 		want     string // "" for none
 	}{
-		{"add-job", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{"a.onnx", hash}}}, "add job"},
+		{"add-job", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "a.onnx", Hash: hash}}}, "add job"},
 		{"cancel-job", "/jobs/" + v.waits.ID + "/cancel", nil, "cancel job"},
 		{"lease-job", "/leases", leaseBody{Worker: "w", Offers: queue.Offers{Targets: []string{"none"}, CPUs: []string{}, Engines: []string{}, Boards: []string{}}}, ""}, // its end is a line
 		{"renew-lease", "/leases", work.Renewal{Token: v.lease.Token}, ""},                                                                                               // every few seconds
@@ -181,8 +181,8 @@ func TestOneProject(t *testing.T) {
 		want     []int // 200: an answer in which nothing of the other project stands
 	}{
 		{"list-jobs", "/jobs", nil, []int{200}},
-		{"add-job", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{"a.onnx", v.other.ModelHash}}}, []int{422}},
-		{"add-job", "/jobs", jobBody{Project: "q", Kind: work.Profile, Inputs: []inputBody{{"a.onnx", v.run.ModelHash}}}, []int{404}},
+		{"add-job", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "a.onnx", Hash: v.other.ModelHash}}}, []int{422}},
+		{"add-job", "/jobs", jobBody{Project: "q", Kind: work.Profile, Inputs: []inputBody{{Name: "a.onnx", Hash: v.run.ModelHash}}}, []int{404}},
 		{"get-job", "/jobs/" + v.waits.ID, nil, []int{404}},
 		{"get-job", "/jobs/" + v.other.Job, nil, []int{404}},
 		{"cancel-job", "/jobs/" + v.waits.ID + "/cancel", nil, []int{404}},
@@ -267,7 +267,7 @@ func TestOneProject(t *testing.T) {
 	}
 	// Whoever has the file itself may use it, and only then.
 	scoped := v.as(store.Start, "p")
-	body := jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{"a.onnx", v.other.ModelHash}}}
+	body := jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "a.onnx", Hash: v.other.ModelHash}}}
 	scoped.upload("secret")
 	scoped.call(201, "POST", "/jobs", body, nil)
 	if status, text, _ := scoped.ask("GET", prefix+model, nil); status != 200 || text != "secret" {

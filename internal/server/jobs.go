@@ -19,9 +19,9 @@ import (
 // jobBody asks for a job.
 type jobBody struct {
 	Project string            `json:"project" minLength:"1" maxLength:"200" doc:"id or name; a project that is absent is added"`
-	Kind    string            `json:"kind" enum:"profile,import,saved" doc:"profile measures or estimates a model, import reads a record of another tool, saved takes a saved profile"`
+	Kind    string            `json:"kind" enum:"profile,import,saved,compress,apply,bench" doc:"profile measures or estimates a model, import reads a record of another tool, saved takes a saved profile or study, compress makes a study of a model, apply writes the compressed model of a plan, bench measures it"`
 	Inputs  []inputBody       `json:"inputs" minItems:"1" maxItems:"8" doc:"the file to work on, then those that it refers to"`
-	Options map[string]string `json:"options,omitempty" doc:"as the flags of opmeter, such as on, engine, threads"`
+	Options map[string]string `json:"options,omitempty" doc:"as the flags of opmeter, such as on, engine, threads; GET /system lists them"`
 	Labels  labelsBody        `json:"labels,omitempty"`
 	Tags    []string          `json:"tags,omitempty" maxItems:"50"`
 }
@@ -29,6 +29,7 @@ type jobBody struct {
 type inputBody struct {
 	Name string `json:"name" minLength:"1" maxLength:"200"`
 	Hash string `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"SHA-256 of an uploaded file"`
+	As   string `json:"as,omitempty" enum:"model,record,result,study,plan,data,labels" doc:"what the file is for; by default its position says that"`
 }
 
 // labelsBody says where a model comes from.
@@ -49,7 +50,7 @@ func (s *Server) addJobs(api huma.API) {
 	},
 	) (*item[queue.Job], error) {
 		j, err := s.newJob(ctx, in.Key, &in.Body)
-		return &item[queue.Job]{j}, err
+		return &item[queue.Job]{s.lacking(j)}, err
 	}, func(o *huma.Operation) { o.DefaultStatus = 201 })
 	add(api, "GET /jobs", "list-jobs", store.Read, "List jobs that wait or run, and those that ended lately", func(ctx context.Context, in *struct {
 		Paged
@@ -93,7 +94,7 @@ func (s *Server) addJobs(api huma.API) {
 		for {
 			select {
 			case j := <-states:
-				if send.Data(j) != nil || j.State.Ended() {
+				if send.Data(s.lacking(j)) != nil || j.State.Ended() {
 					return
 				}
 			case <-ctx.Done():
@@ -126,7 +127,7 @@ type absent struct {
 func (s *Server) job(ctx context.Context, id string) (queue.Job, error) {
 	j, err := s.queue.Job(ctx, id)
 	if err == nil && who(ctx).sees(j.Project) {
-		return j, nil
+		return s.lacking(j), nil
 	}
 	if err != nil && !errors.Is(err, queue.ErrNotFound) {
 		return j, err
@@ -137,6 +138,14 @@ func (s *Server) job(ctx context.Context, id string) (queue.Job, error) {
 		return queue.Job{}, queue.ErrNotFound
 	}
 	return queue.Job{ID: id, Project: r.Project, State: queue.Done, Runs: []string{r.ID}, Created: r.Created, Changed: r.Created, Inputs: []queue.Input{}}, nil
+}
+
+// lacking says of a job that waits what no worker has.
+func (s *Server) lacking(j queue.Job) queue.Job {
+	if j.State == queue.Waiting {
+		j.Lacks = s.queue.Lacks(j.Needs)
+	}
+	return j
 }
 
 // newJob checks a job and queues it.
@@ -158,7 +167,7 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 		if err := s.isHere(ctx, in.Hash, fmt.Sprintf("file %s (%s) is not here: upload it first with PUT %s/files/%s", in.Name, in.Hash, prefix, in.Hash)); err != nil {
 			return j, err
 		}
-		j.Inputs = append(j.Inputs, queue.Input{Name: cleanName(in.Name), Hash: in.Hash})
+		j.Inputs = append(j.Inputs, queue.Input{Name: cleanName(in.Name), Hash: in.Hash, As: in.As})
 	}
 	if err := work.Check(&j); err != nil {
 		return j, huma.Error422UnprocessableEntity(err.Error())

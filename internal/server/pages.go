@@ -14,12 +14,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/server/store"
 	"github.com/opmeter/opmeter/profile/compare"
 )
 
-// pages keeps pages of profiles and comparisons. Each is made once, by a child process.
+// pages keeps pages and other reports of results. Each is made once, by a child process.
 type pages struct {
 	dir    string
 	making *sync.Map // key → *sync.Mutex
@@ -64,11 +66,15 @@ func (p *pages) trim() error {
 	return err
 }
 
-// page returns the file of the page of some profiles.
-func (s *Server) page(ctx context.Context, hashes []string) (string, error) {
+// page returns the file of the page of some results, or of another report with that ending.
+func (s *Server) page(ctx context.Context, runs []runView, ending string) (string, error) {
+	hashes := make([]string, len(runs))
+	for i := range runs {
+		hashes[i] = runs[i].Blob
+	}
 	key := sha256.Sum256([]byte(buildinfo.Version() + " " + strings.Join(hashes, " ")))
-	name := hex.EncodeToString(key[:])
-	file := filepath.Join(s.pages.dir, name+".html")
+	name := hex.EncodeToString(key[:]) + ending
+	file := filepath.Join(s.pages.dir, name)
 	lock, _ := s.pages.making.LoadOrStore(name, &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()
 	defer lock.(*sync.Mutex).Unlock()
@@ -91,14 +97,14 @@ func (s *Server) page(ctx context.Context, hashes []string) (string, error) {
 	var inputs []string
 	for i, h := range hashes {
 		// Programs go by the ending of a name, so the file gets one.
-		link := filepath.Join(dir, fmt.Sprintf("%d.opmeter", i+1))
+		link := filepath.Join(dir, fmt.Sprintf("%d%s", i+1, runs[i].ending()))
 		if err := s.files.Link(h, link); err != nil {
 			return "", err
 		}
 		inputs = append(inputs, link)
 	}
-	made := filepath.Join(dir, "page.html")
-	if err := s.runner.Page(ctx, inputs, made); err != nil {
+	made := filepath.Join(dir, "page"+ending)
+	if err := s.runner.Report(ctx, inputs, made); err != nil {
 		return "", err
 	}
 	return file, os.Rename(made, file)
@@ -123,7 +129,20 @@ func (s *Server) addPages(mux *http.ServeMux) {
 			s.failed(w, err)
 			return
 		}
-		s.send(w, r, runs[0].Blob, runs[0].ID+".opmeter")
+		s.send(w, r, runs[0].Blob, runs[0].ID+runs[0].ending())
+	}))
+	mux.HandleFunc("GET /runs/{id}/report", s.forRole(store.Read, s.showReport))
+	mux.HandleFunc("GET /runs/{id}/model", s.forRole(store.Read, func(w http.ResponseWriter, r *http.Request) {
+		runs, err := s.runsOf(r.Context(), []string{r.PathValue("id")})
+		if err == nil && runs[0].Output == "" {
+			err = huma.Error404NotFound("the job of this run wrote no model")
+		}
+		if err != nil {
+			s.failed(w, err)
+			return
+		}
+		end := filepath.Ext(runs[0].ModelFile)
+		s.send(w, r, runs[0].Output, strings.TrimSuffix(runs[0].ModelFile, end)+"-compressed"+end)
 	}))
 	mux.HandleFunc("GET /shared/{secret}", s.showShared)
 	mux.HandleFunc("GET /shared/{secret}/badge.svg", s.showBadge)
@@ -131,8 +150,9 @@ func (s *Server) addPages(mux *http.ServeMux) {
 }
 
 // runsOf finds runs that the caller may see.
-func (s *Server) runsOf(ctx context.Context, ids []string) (runs []store.Run, err error) {
-	err = s.db.View(ctx, func(tx *store.Tx) error {
+func (s *Server) runsOf(ctx context.Context, ids []string) (out []runView, err error) {
+	err = s.db.View(ctx, func(tx *store.Tx) (err error) {
+		var runs []store.Run
 		for _, id := range ids {
 			r, err := s.run(ctx, tx, id)
 			if err != nil {
@@ -140,9 +160,10 @@ func (s *Server) runsOf(ctx context.Context, ids []string) (runs []store.Run, er
 			}
 			runs = append(runs, r)
 		}
-		return nil
+		out, err = s.views(tx, runs)
+		return err
 	})
-	return runs, err
+	return out, err
 }
 
 // pagePolicy is what a page of a profile may do: it holds its script in itself and loads nothing.
@@ -156,17 +177,17 @@ func (s *Server) showPage(w http.ResponseWriter, r *http.Request, ids []string) 
 		s.failed(w, err)
 		return
 	}
+	if len(runs) > 1 && slices.ContainsFunc(runs, func(v runView) bool { return v.study() }) {
+		problem(w, http.StatusUnprocessableEntity, "a study does not compare with other runs: leave it out")
+		return
+	}
 	s.sendPage(w, r, runs)
 }
 
 // sendPage sends the page of runs. It runs without an origin, so that nothing in a profile can call
 // the API.
-func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, runs []store.Run) {
-	hashes := make([]string, len(runs))
-	for i, run := range runs {
-		hashes[i] = run.Blob
-	}
-	file, err := s.page(r.Context(), hashes)
+func (s *Server) sendPage(w http.ResponseWriter, r *http.Request, runs []runView) {
+	file, err := s.page(r.Context(), runs, ".html")
 	if err != nil {
 		s.failed(w, err)
 		return

@@ -62,6 +62,8 @@ func standIn(args []string) int {
 			`{"value":%g,"low":%g,"high":%g,"estimator":"median","machine":"m1","settings":"opmeter threads=1"}]},`+
 			`{"model":"net","target":"host","figure":"macs","points":[{"value":%d,"estimator":"value","settings":"opmeter threads=1"}]}]}`,
 			latency, latency*0.99, latency*1.01, len(text))
+	case "compress":
+		return standInCompress(args[1:], output)
 	case "profile", "import", "report", "compare":
 		if strings.HasSuffix(output, ".html") {
 			_ = os.WriteFile(output, []byte("<html>"+args[0]), 0o600)
@@ -232,7 +234,7 @@ func (c *client) upload(text string) string {
 // job starts a job with a model of that content.
 func (c *client) job(content string, change ...func(*jobBody)) queue.Job {
 	c.t.Helper()
-	b := jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{"net.onnx", c.upload(content)}}}
+	b := jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "net.onnx", Hash: c.upload(content)}}}
 	for _, f := range change {
 		f(&b)
 	}
@@ -289,7 +291,7 @@ func TestJobToPage(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	r := c.finished("model", func(b *jobBody) {
-		b.Options = map[string]string{"on": "m4", "threads": "2"}
+		b.Options = map[string]string{"on": "m4", "batch": "2"}
 		b.Tags = []string{"nightly", " "}
 		b.Labels = labelsBody{Branch: "main", Commit: "abc123", Note: "first"}
 	})
@@ -299,7 +301,7 @@ func TestJobToPage(t *testing.T) {
 	if f := r.Figures[0]; f.Low == nil || *f.Low != 0.495 || f.High == nil || *f.High != 0.505 || f.Estimator != "median" || !f.Measured || r.Figures[1].Low != nil {
 		t.Errorf("figures %+v", r.Figures)
 	}
-	if status, body, h := c.send("GET", "/runs/"+r.ID+"/profile", nil); status != 200 || body != "profile of model --on=m4 --threads=2" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") {
+	if status, body, h := c.send("GET", "/runs/"+r.ID+"/profile", nil); status != 200 || body != "profile of model --batch=2 --on=m4" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") {
 		t.Errorf("profile %d %s %v", status, body, h)
 	}
 	for range 2 { // made, then kept
@@ -424,7 +426,7 @@ func TestRefused(t *testing.T) {
 		func(b *jobBody) { b.Kind, b.Options = work.Saved, map[string]string{"threads": "1"} },
 		func(b *jobBody) { b.Project = "" },
 	} {
-		b := jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{"net.onnx", hash}}}
+		b := jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "net.onnx", Hash: hash}}}
 		change(&b)
 		if text := c.call(http.StatusUnprocessableEntity, "POST", "/jobs", b, nil); !strings.Contains(text, "expected") && !strings.Contains(text, "detail") {
 			t.Errorf("%+v: %s", b, text)
@@ -591,7 +593,7 @@ func TestRoles(t *testing.T) {
 		{"GET", "/runs/" + r.ID, nil, store.Read},
 		{"GET", "/jobs", nil, store.Read},
 		{"GET", "/files/" + r.Blob, nil, store.Read},
-		{"POST", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{"net.onnx", hash}}}, store.Start},
+		{"POST", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "net.onnx", Hash: hash}}}, store.Start},
 		{"PUT", "/runs/" + r.ID + "/note", noteBody{Note: "x", Tags: []string{}}, store.Start},
 		{"DELETE", "/runs/" + r.ID, nil, store.Start},
 		{"POST", "/runs/" + r.ID + "/restore", nil, store.Start},
@@ -645,7 +647,7 @@ func TestRoles(t *testing.T) {
 	scoped.call(403, "POST", "/leases", leaseBody{Worker: "w"}, nil)
 	scoped.upload("b")
 	scoped.call(403, "POST", "/projects", projectBody{Name: "mine"}, nil)
-	scoped.call(404, "POST", "/jobs", jobBody{Project: "fresh", Kind: work.Profile, Inputs: []inputBody{{"net.onnx", hash}}}, nil)
+	scoped.call(404, "POST", "/jobs", jobBody{Project: "fresh", Kind: work.Profile, Inputs: []inputBody{{Name: "net.onnx", Hash: hash}}}, nil)
 	// Revoked tokens end at once; cookies hold tokens.
 	cookie := func(secret string) int {
 		status, _, _ := nobody.send("GET", prefix+"/me", nil, "Cookie", sessionCookie+"="+secret)

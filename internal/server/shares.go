@@ -117,12 +117,13 @@ const noShare = "this link leads nowhere: it is wrong, expired or revoked"
 
 // showShared sends the page of a link. Nothing else is open to its visitor.
 func (s *Server) showShared(w http.ResponseWriter, r *http.Request) {
-	var runs []store.Run
+	var views []runView
 	err := s.db.View(r.Context(), func(tx *store.Tx) error {
 		v, err := tx.ShareOf(r.PathValue("secret"))
 		if err != nil {
 			return err
 		}
+		var runs []store.Run
 		for id := range strings.SplitSeq(v.Runs, ",") {
 			run, err := tx.Run(id)
 			if err == nil && run.Deleted != nil {
@@ -133,14 +134,15 @@ func (s *Server) showShared(w http.ResponseWriter, r *http.Request) {
 			}
 			runs = append(runs, run)
 		}
-		return nil
+		views, err = s.views(tx, runs)
+		return err
 	})
 	if err != nil {
 		s.unshared(w, err)
 		return
 	}
 	w.Header().Set("X-Robots-Tag", "noindex")
-	s.sendPage(w, r, runs)
+	s.sendPage(w, r, views)
 }
 
 func (s *Server) unshared(w http.ResponseWriter, err error) {

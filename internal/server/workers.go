@@ -55,6 +55,18 @@ func (s *Server) addWorkers(api huma.API) {
 	}, func(o *huma.Operation) {
 		o.Responses = map[string]*huma.Response{"204": {Description: "No job came: ask again"}}
 	})
+	add(api, "GET /workers", "list-workers", store.Read, "List workers: what they have, and what they do", func(ctx context.Context, _ *struct{}) (*item[listed[queue.Worker]], error) {
+		all := s.queue.Workers()
+		for i := range all {
+			if all[i].Job == "" {
+				continue
+			}
+			if _, err := s.job(ctx, all[i].Job); err != nil {
+				all[i].Job = "" // of a project that the caller may not see
+			}
+		}
+		return &item[listed[queue.Worker]]{cut(all, len(all), nil)}, nil
+	})
 	add(api, "PUT /leases", "renew-lease", store.Start, "Tell that a worker is alive and what it does", func(ctx context.Context, in *struct{ Body work.Renewal }) (*item[renewed], error) {
 		if err := whole(ctx); err != nil {
 			return nil, err
@@ -101,11 +113,21 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 	if err := s.isHere(ctx, res.Hash, "the file of the result is not here: upload it first"); err != nil {
 		return j, err
 	}
+	if res.Output != "" {
+		if _, err := s.files.Size(res.Output); err != nil {
+			return j, huma.Error422UnprocessableEntity("the model of the result is not here: upload it first")
+		}
+	}
 	r := store.Run{
-		Project: j.Project, Job: j.ID, ModelHash: j.Inputs[0].Hash, Blob: res.Hash,
+		Project: j.Project, Job: j.ID, ModelHash: j.Inputs[0].Hash, Blob: res.Hash, Output: res.Output,
 		Branch: j.Labels["branch"], Commit: j.Labels["commit"], Pull: j.Labels["pull"], Note: j.Labels["note"],
 	}
-	res.Series.Kind = j.Kind
+	if m, ok := work.Model(&j); ok {
+		r.ModelHash, r.ModelFile = m.Hash, m.Name
+	}
+	if res.Series.Kind != work.KindStudy {
+		res.Series.Kind = j.Kind
+	}
 	err = s.db.Change(ctx, func(tx *store.Tx) (err error) {
 		if r, err = tx.AddRun(res.Series, r, res.Figures, j.Tags); err != nil {
 			return err

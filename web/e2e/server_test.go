@@ -123,6 +123,23 @@ func (s *session) profiled(name string) string {
 	return eval[string](s, "location.pathname")
 }
 
+// settingsShown is true when the settings of the next job are shown.
+const settingsShown = `document.querySelector("main input[name=place]") && document.querySelector("main .options input")`
+
+// measuredOn chooses where the next job measures.
+func (s *session) measuredOn(place string) {
+	s.t.Helper()
+	s.must(s.Do(chromedp.Click(`main input[name=place][value=` + place + `]`)))
+}
+
+// fill writes into a field of the settings.
+func (s *session) fill(name, text string) {
+	s.t.Helper()
+	s.wait(`document.querySelector("main input[name=` + name + `]")`)
+	eval[any](s, `(() => { const i = document.querySelector("main input[name=`+name+`]"); i.value = `+quote(text)+`;
+		i.dispatchEvent(new Event("input", { bubbles: true })); i.dispatchEvent(new Event("change", { bubbles: true })); return null; })()`)
+}
+
 // look checks a view in both themes and widths: accessible, not too wide.
 func (v *service) look(name, path, ready string) {
 	v.t.Helper()
@@ -210,26 +227,23 @@ func TestServer(t *testing.T) {
 
 	// An estimate for a chip, then one that fails, which says why.
 	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
-	s.wait(`document.querySelector("main input[list=targets]")`)
-	target := func(name string) {
-		eval[any](s, `(() => { const i = document.querySelector("main input[list=targets]"); i.value = `+quote(name)+`;
-			i.dispatchEvent(new Event("input", { bubbles: true })); i.dispatchEvent(new Event("change", { bubbles: true })); return null; })()`)
-	}
-	target("stm32h743")
+	s.wait(settingsShown)
+	s.measuredOn("chip")
+	s.fill("chip", "stm32h743")
 	s.profiled("resnet8.yaml")
 	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
-	s.wait(`document.querySelector("main input[list=targets]")?.value === "stm32h743"`)
-	target("nonsense")
+	s.wait(`document.querySelector("main input[name=chip]")?.value === "stm32h743"`)
+	s.fill("chip", "nonsense")
 	s.drop([]string{"resnet8.yaml"}, network(t, "resnet8.yaml"))
 	s.wait(`location.pathname.startsWith("/jobs/") && document.querySelector("main .error")?.innerText.includes("nonsense")`)
 	failed := eval[string](s, "location.pathname")
 
 	// A long job shows its progress, also after a reload, and can be cancelled.
 	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
-	s.wait(`document.querySelector("main input[list=targets]")`)
-	target("host")
-	eval[any](s, `(() => { document.querySelector("main details").open = true; const i = document.querySelector(".options label:last-child input"); i.value = "5m";
-		i.dispatchEvent(new Event("input", { bubbles: true })); i.dispatchEvent(new Event("change", { bubbles: true })); return null; })()`)
+	s.wait(settingsShown)
+	s.measuredOn("computer")
+	eval[any](s, `(document.querySelector("main details").open = true, null)`)
+	s.fill("time", "5m")
 	s.drop([]string{"resnet8.yaml"}, network(t, "resnet8.yaml"))
 	progress := `location.pathname.startsWith("/jobs/") && document.querySelector("main progress")?.value > 0`
 	s.wait(progress)
@@ -244,7 +258,7 @@ func TestServer(t *testing.T) {
 
 	// A record waits for a model; an empty file is refused.
 	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
-	s.wait(`document.querySelector("main input[list=targets]")`)
+	s.wait(settingsShown)
 	s.drop([]string{"trace.json", "empty.onnx"}, "")
 	s.wait(`document.querySelector(".files .error")?.innerText.includes("is empty") && document.querySelector(".files").innerText.includes("Add its model")`)
 	for _, fault := range s.audit() {

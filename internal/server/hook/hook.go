@@ -127,7 +127,7 @@ func (s *Sender) Deliver(ctx context.Context) (next time.Time, err error) {
 		var due []store.Delivery
 		var at *int64
 		err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
-			if due, err = tx.Due(s.Now().UnixMilli(), most); err != nil {
+			if due, err = tx.DueDeliveries(s.Now().UnixMilli(), most); err != nil {
 				return err
 			}
 			at, err = tx.NextDue()

@@ -136,7 +136,7 @@ func TestClaimExpires(t *testing.T) {
 	r := start(t)
 	r.emit("a")
 	r.do(func(tx *store.Tx) error {
-		due, err := tx.Due(r.at.UnixMilli(), 9)
+		due, err := tx.DueDeliveries(r.at.UnixMilli(), 9)
 		if err != nil {
 			return err
 		}

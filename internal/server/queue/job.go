@@ -87,6 +87,8 @@ func needs(subject string) (n Needs, ok bool) {
 type Input struct {
 	Name string `json:"name"`
 	Hash string `json:"hash"` // SHA-256 of the file
+	// As is what the file is for, such as a model; "" is what its position says.
+	As string `json:"as,omitzero"`
 }
 
 // Job is a piece of work and its state.
@@ -114,6 +116,8 @@ type Job struct {
 	Runs    []string `json:"runs,omitzero"`  // the results
 	Error   string   `json:"error,omitzero"`
 	Cause   string   `json:"cause,omitzero"` // code of the error, such as memory-limit
+	// Lacks says what no worker has that a waiting job needs. It is not stored.
+	Lacks string `json:"lacks,omitzero"`
 	// Revision counts changes of all jobs.
 	Revision uint64 `json:"revision"`
 }

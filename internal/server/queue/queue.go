@@ -63,18 +63,22 @@ type Options struct {
 
 // Queue is an open queue.
 type Queue struct {
-	o        Options
-	server   *server.Server // nil if it is elsewhere
-	conn     *nats.Conn
-	stream   jetstream.Stream
-	js       jetstream.JetStream
-	states   jetstream.KeyValue
-	watch    jetstream.KeyWatcher
-	key      []byte // signs leases
-	replicas int
+	o       Options
+	server  *server.Server // nil if it is elsewhere
+	conn    *nats.Conn
+	stream  jetstream.Stream
+	js      jetstream.JetStream
+	states  jetstream.KeyValue
+	watch   jetstream.KeyWatcher
+	workers jetstream.KeyValue
+	// watchWorkers follows the workers.
+	watchWorkers jetstream.KeyWatcher
+	key          []byte // signs leases
+	replicas     int
 
 	mu      sync.Mutex
-	jobs    map[string]Job // what the bucket holds
+	jobs    map[string]Job    // what the bucket holds
+	known   map[string]Worker // the workers, by name
 	readers map[chan Job]string
 	queues  map[string]jetstream.Consumer
 	waiting map[string]int // how many jobs wait, by subject
@@ -88,7 +92,7 @@ type Queue struct {
 // Open opens the queue and reads the states of all jobs.
 func Open(ctx context.Context, o Options) (q *Queue, err error) {
 	q = &Queue{
-		o: o, jobs: map[string]Job{}, readers: map[chan Job]string{}, waiting: map[string]int{},
+		o: o, jobs: map[string]Job{}, known: map[string]Worker{}, readers: map[chan Job]string{}, waiting: map[string]int{},
 		queues: map[string]jetstream.Consumer{}, replicas: 1,
 	}
 	q.end, q.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -109,6 +113,9 @@ func Open(ctx context.Context, o Options) (q *Queue, err error) {
 	}
 	if err := q.follow(ctx); err != nil {
 		return nil, fmt.Errorf("states of jobs: %w", err)
+	}
+	if err := q.prepareWorkers(ctx); err != nil {
+		return nil, fmt.Errorf("list of workers: %w", err)
 	}
 	q.watched.Go(q.lookAgain)
 	return q, nil
@@ -263,10 +270,12 @@ func decode(e jetstream.KeyValueEntry) (j Job, err error) {
 // Close ends the queue. Jobs stay.
 func (q *Queue) Close() {
 	q.stop()
-	if q.watch != nil {
-		_ = q.watch.Stop()
-		q.watched.Wait()
+	for _, w := range []jetstream.KeyWatcher{q.watch, q.watchWorkers} {
+		if w != nil {
+			_ = w.Stop()
+		}
 	}
+	q.watched.Wait()
 	if q.conn != nil {
 		q.conn.Close()
 	}
@@ -523,6 +532,7 @@ func (q *Queue) Lease(ctx context.Context, worker string, o *Offers) (*Lease, er
 		default:
 		}
 	}()
+	q.saw(ctx, worker, o)
 	for _, s := range q.subjects(o) {
 		if l, err := q.takeFrom(ctx, s, worker); err != nil || l != nil {
 			return l, err
@@ -690,6 +700,7 @@ func (q *Queue) Renew(ctx context.Context, token, doing string, share *float64) 
 	if err != nil {
 		return err
 	}
+	q.saw(ctx, j.Worker, nil)
 	if j.Stop {
 		return ErrStop // and no longer lease: a worker that goes on all the same loses the job
 	}

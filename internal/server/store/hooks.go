@@ -73,8 +73,8 @@ func (t *Tx) Emit(hook, event, object, body string) (Delivery, error) {
 	return d, err
 }
 
-// Due returns the first due delivery of each of some webhooks.
-func (t *Tx) Due(now int64, limit int) ([]Delivery, error) {
+// DueDeliveries returns the first due delivery of each of some webhooks.
+func (t *Tx) DueDeliveries(now int64, limit int) ([]Delivery, error) {
 	return list[Delivery](t, "deliveries", "WHERE id IN (SELECT MIN(id) FROM deliveries WHERE next <= ? GROUP BY hook) ORDER BY next LIMIT ?", now, limit)
 }
 

@@ -116,7 +116,7 @@ func (t *Tx) Used(hashes []string) (map[string]bool, error) {
 		args[i] = h
 	}
 	out := map[string]bool{}
-	for _, column := range []string{"blob", "model_hash"} {
+	for _, column := range []string{"blob", "model_hash", "output"} {
 		rows, err := t.tx.QueryContext(t.ctx, t.sql("SELECT DISTINCT "+column+" FROM runs WHERE "+column+" IN "+marks(len(args))), args...)
 		if err != nil {
 			return nil, err

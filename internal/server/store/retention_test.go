@@ -114,6 +114,12 @@ func testUnused(t *testing.T, open func() *DB) {
 		if got := must[map[string]bool](t)(tx.Used([]string{runs[0].Blob, "none"})); fmt.Sprint(got) != fmt.Sprint(map[string]bool{runs[0].Blob: true}) {
 			t.Errorf("used %v", got)
 		}
+		if _, err := tx.AddRun(Series{Model: "m"}, Run{Project: runs[0].Project, Job: "j", Blob: "profile", ModelHash: "model", Output: "compressed"}, nil, nil); err != nil {
+			return err
+		}
+		if got := must[map[string]bool](t)(tx.Used([]string{"profile", "model", "compressed", "none"})); len(got) != 3 || got["none"] {
+			t.Errorf("used %v", got)
+		}
 		// Noted again, it stays unused since the first time.
 		if err := errors.Join(tx.MarkUnused("a", at(1)), tx.MarkUnused("a", at(5)), tx.MarkUnused("b", at(5))); err != nil {
 			return err

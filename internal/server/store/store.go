@@ -40,6 +40,8 @@ type Run struct {
 	Series    string `db:"series" json:"series"`
 	Job       string `db:"job" json:"job"`
 	ModelHash string `db:"model_hash" json:"model_hash,omitzero"`
+	ModelFile string `db:"model_file" json:"model_file,omitzero"`
+	Output    string `db:"output" json:"output,omitzero"`
 	Branch    string `db:"branch" json:"branch,omitzero"`
 	Commit    string `db:"commit_id" json:"commit,omitzero"`
 	Pull      string `db:"pull" json:"pull,omitzero"`
@@ -407,7 +409,7 @@ func (t *Tx) Uploaded(hash, project string) error {
 
 // BlobOf reports whether a project may use a file: a run of it has it, or a token for it uploaded it.
 func (t *Tx) BlobOf(hash, project string) (bool, error) {
-	rs, err := list[Run](t, "runs", "WHERE (blob = ? OR model_hash = ?) AND project = ? LIMIT 1", hash, hash, project)
+	rs, err := list[Run](t, "runs", "WHERE (blob = ? OR model_hash = ? OR output = ?) AND project = ? LIMIT 1", hash, hash, hash, project)
 	if err != nil || len(rs) > 0 {
 		return len(rs) > 0, err
 	}

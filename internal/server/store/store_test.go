@@ -365,7 +365,7 @@ func testDeliveries(t *testing.T, open func() *DB) {
 		}
 		must[Delivery](t)(tx.Emit(other.ID, "run", "r1", "{}"))
 		now := tx.millis()
-		due := must[[]Delivery](t)(tx.Due(now, 9))
+		due := must[[]Delivery](t)(tx.DueDeliveries(now, 9))
 		if len(due) != 2 || due[0].ID != first.ID || due[1].Hook != other.ID {
 			t.Errorf("due %+v", due)
 		}
@@ -375,7 +375,7 @@ func testDeliveries(t *testing.T, open func() *DB) {
 		if err := tx.Claim(&due[0], now+1000); !errors.Is(err, ErrNotFound) {
 			t.Errorf("claimed twice: %v", err)
 		}
-		if due := must[[]Delivery](t)(tx.Due(now, 9)); len(due) != 2 || due[0].Object != "r2" && due[1].Object != "r2" {
+		if due := must[[]Delivery](t)(tx.DueDeliveries(now, 9)); len(due) != 2 || due[0].Object != "r2" && due[1].Object != "r2" {
 			t.Errorf("due while the first is sent: %+v", due)
 		}
 		first.Next, first.Delivered, first.Status = nil, &now, 204

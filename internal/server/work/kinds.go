@@ -5,96 +5,123 @@ package work
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/server/queue"
 )
 
 // kind is a sort of job.
 type kind struct {
-	command string   // of opmeter
-	inputs  int      // the most that it takes
-	options []string // those of the table that it knows
+	// roles are what its files are for, in the order of inputs that name no role. The first ones
+	// are needed, as many as needs says.
+	roles []string
+	needs int
+	// runs says that it runs the model somewhere, so that it needs a worker that can.
+	runs bool
 }
 
 // Kinds of jobs.
 const (
-	Profile = "profile" // measure or estimate a model
-	Import  = "import"  // read a record of another tool
-	Saved   = "saved"   // take a saved profile or study as it is
+	Profile  = "profile"  // measure or estimate a model
+	Import   = "import"   // read a record of another tool
+	Saved    = "saved"    // take a saved profile or study as it is
+	Compress = "compress" // measure what changes of layers gain and cost, and make a plan
+	Apply    = "apply"    // write the compressed model of a plan
+	Bench    = "bench"    // measure the compressed model against the unchanged one
+)
+
+// Roles of files.
+const (
+	roleModel  = "model"
+	roleRecord = "record"
+	roleResult = "result"
+	roleStudy  = "study"
+	rolePlan   = "plan"
+	roleData   = "data"
+	roleLabels = "labels"
 )
 
 var kinds = map[string]kind{
-	Profile: {"profile", 1, []string{"on", "engine", "threads", "batch", "time", "runs", "shape", "dim", "streams", "accelerator"}},
-	Import:  {"import", 2, []string{"arch", "from", "clock"}},
-	Saved:   {"report", 1, nil},
+	Profile:  {[]string{roleModel}, 1, true},
+	Import:   {[]string{roleRecord, roleModel}, 1, false},
+	Saved:    {[]string{roleResult}, 1, false},
+	Compress: {[]string{roleModel, roleStudy, roleData, roleLabels}, 1, true},
+	Apply:    {[]string{roleModel, roleStudy, rolePlan}, 2, false},
+	Bench:    {[]string{roleModel, roleStudy}, 2, true},
 }
 
-// option is a setting of a job, passed to opmeter as a flag of the same name.
-type option struct {
-	valid func(string) bool
-	want  string
-}
+// Kinds lists the kinds of jobs.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// options are all settings. No value may name a file of the machine that works.
-var options = map[string]option{
-	"on":          {matches(`[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}|device:[A-Za-z0-9:_./-]{1,128}`), "host, the id of a target such as stm32h743, or device:PORT"},
-	"engine":      {matches(`[a-z][a-z0-9_.-]{0,40}(,[a-z][a-z0-9_.-]{0,40})?`), "names as opmeter engines lists them, such as opmeter or onnxruntime"},
-	"threads":     {number(1, 1024), "a number from 1 to 1024"},
-	"batch":       {number(1, 1<<20), "a number from 1 to 1048576"},
-	"runs":        {number(1, 1e6), "a number from 1 to 1000000"},
-	"streams":     {number(1, 1024), "a number from 1 to 1024"},
-	"time":        {span(10 * time.Minute), "a time above zero and at most 10m, such as 2s"},
-	"shape":       {matches(`[^\s=]{1,200}=[0-9]{1,9}(x[0-9]{1,9}){0,15}`), "NAME=DIMS, such as image=1x3x224x224"},
-	"dim":         {matches(`[^\s=]{1,200}=[0-9]{1,9}`), "NAME=N, such as batch=8"},
-	"accelerator": {matches(`[A-Za-z0-9][A-Za-z0-9_-]{0,40}`), "the name of an accelerator, such as mvp"},
-	"arch":        {matches(`[A-Za-z0-9][A-Za-z0-9_-]{0,40}`), "the name of a chip, such as bm1684x"},
-	"from":        {matches(`[a-z][a-z0-9-]{0,40}`), "a format as opmeter import --list prints it"},
-	"clock":       {matches(`[0-9]{1,12}(\.[0-9]{1,6})?(Hz|kHz|MHz|GHz)?`), "a frequency such as 64MHz"},
-}
-
-func matches(pattern string) func(string) bool {
-	re := lazyregexp.New(`^(?:` + pattern + `)$`)
-	return func(s string) bool {
-		return re.FindString(s) != "" && !strings.Contains(s, "..") && !strings.Contains(s, "//")
+// inputs returns the files of a job by role.
+func (k *kind) inputs(j *queue.Job) (map[string]queue.Input, error) {
+	out := map[string]queue.Input{}
+	if len(j.Inputs) == 0 || len(j.Inputs) > len(k.roles) {
+		return nil, fmt.Errorf("%d inputs: a job of kind %s takes %d to %d", len(j.Inputs), j.Kind, k.needs, len(k.roles))
 	}
+	for i, in := range j.Inputs {
+		role := in.As
+		if role == "" {
+			role = k.roles[i]
+		}
+		if _, twice := out[role]; twice || !slices.Contains(k.roles, role) {
+			return nil, fmt.Errorf("input %s is %q: a job of kind %s takes one of each: %s", clip(in.Name), clip(role), j.Kind, strings.Join(k.roles, ", "))
+		}
+		out[role] = in
+	}
+	for _, role := range k.roles[:k.needs] {
+		if _, ok := out[role]; !ok {
+			return nil, fmt.Errorf("a job of kind %s needs a %s among its inputs", j.Kind, role)
+		}
+	}
+	return out, nil
 }
 
-func number(low, high int) func(string) bool {
-	return func(s string) bool { n, err := strconv.Atoi(s); return err == nil && n >= low && n <= high }
-}
-
-func span(high time.Duration) func(string) bool {
-	return func(s string) bool { d, err := time.ParseDuration(s); return err == nil && d > 0 && d <= high }
+// Model returns the model that a job is of, false if it has none.
+func Model(j *queue.Job) (queue.Input, bool) {
+	k := kinds[j.Kind]
+	all, err := k.inputs(j)
+	in, ok := all[roleModel]
+	return in, ok && err == nil
 }
 
 // Check refuses a job that cannot be done, and fills in what workers it needs.
 func Check(j *queue.Job) error {
 	k, ok := kinds[j.Kind]
 	if !ok {
-		return fmt.Errorf("kind %q: expected %s", clip(j.Kind), strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+		return fmt.Errorf("kind %q: expected %s", clip(j.Kind), strings.Join(Kinds(), ", "))
 	}
-	if len(j.Inputs) == 0 || len(j.Inputs) > k.inputs {
-		return fmt.Errorf("%d inputs: a job of kind %s takes 1 to %d", len(j.Inputs), j.Kind, k.inputs)
+	if _, err := k.inputs(j); err != nil {
+		return err
+	}
+	at, err := place(j.Options)
+	if err != nil {
+		return err
+	}
+	if !k.runs {
+		at = ""
+	}
+	if at == board && j.Kind != Profile {
+		return fmt.Errorf("option on %q: a job of kind %s measures on computers and estimates for chips", clip(j.Options["on"]), j.Kind)
 	}
 	for name, value := range j.Options {
-		o, ok := options[name]
+		o := find(name, j.Kind)
 		switch {
-		case !ok || !slices.Contains(k.options, name):
-			return fmt.Errorf("option %q: a job of kind %s knows %s", clip(name), j.Kind, orNone(k.options))
-		case !o.valid(value):
-			return fmt.Errorf("option %s %q: expected %s", name, clip(value), o.want)
+		case o == nil:
+			return fmt.Errorf("option %q: a job of kind %s knows %s", clip(name), j.Kind, orNone(namesOf(j.Kind)))
+		case !o.fits(at):
+			return fmt.Errorf("option %s: it is for %s, and the job is for %s: leave it out", name, o.At, at)
+		case !o.check(value):
+			return fmt.Errorf("option %s %q: expected %s", name, clip(value), o.Want)
 		}
 	}
 	j.Needs = queue.Needs{Target: "file"}
-	if j.Kind == Profile {
+	if k.runs && at != chip {
 		j.Needs.Target = "host"
-		if port, ok := strings.CutPrefix(j.Options["on"], "device:"); ok {
-			j.Needs.Target, j.Needs.Board = "board", port
+		if at == board {
+			j.Needs.Target, j.Needs.Board = "board", strings.TrimPrefix(j.Options["on"], devicePrefix)
 		}
 		if first, _, _ := strings.Cut(j.Options["engine"], ","); first != "" && first != "auto" && first != "opmeter" {
 			j.Needs.Engine = first
@@ -118,24 +145,77 @@ func clip(s string) string {
 	return s
 }
 
-// args are the arguments of opmeter for a job.
-func args(j *queue.Job, inputs []string, output string) []string {
-	k := kinds[j.Kind]
-	out := []string{k.command, inputs[0]}
-	if len(inputs) > 1 {
-		out = append(out, "--model="+inputs[1])
-	}
+// flags are the options of a job as flags of opmeter.
+func flags(j *queue.Job) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(j.Options)) {
-		out = append(out, "--"+name+"="+j.Options[name])
-	}
-	return append(out, "--output="+output)
-}
-
-// Options lists the options of each kind of job.
-func Options() map[string][]string {
-	out := map[string][]string{}
-	for name, k := range kinds {
-		out[name] = append([]string{}, k.options...)
+		values := []string{j.Options[name]}
+		if o := find(name, j.Kind); o != nil && o.Many {
+			values = strings.Split(values[0], ",")
+		}
+		for _, v := range values {
+			out = append(out, "--"+name+"="+v)
+		}
 	}
 	return out
+}
+
+// Endings of results.
+const (
+	profileEnding = ".opmeter"
+	studyEnding   = ".study"
+)
+
+// plan is how a job is done: a study that is taken as it is first, runs of opmeter, and the files
+// that they leave.
+type plan struct {
+	copy   string // the study that the result goes on with, "" for none
+	steps  [][]string
+	result string // the profile or study
+	output string // another file: a compressed model, "" for none
+}
+
+// planOf says how to do a job whose files are these, by role. The folder takes the result.
+func planOf(j *queue.Job, file map[string]string, made string) plan {
+	p := plan{result: filepath.Join(made, "result"+profileEnding)}
+	model := file[roleModel]
+	switch j.Kind {
+	case Compress, Apply, Bench:
+		p.result, p.copy = filepath.Join(made, "result"+studyEnding), file[roleStudy]
+	case Saved:
+		if strings.EqualFold(filepath.Ext(file[roleResult]), studyEnding) {
+			p.result, p.copy = filepath.Join(made, "result"+studyEnding), file[roleResult]
+			return p
+		}
+	}
+	study := "--study=" + p.result
+	switch j.Kind {
+	case Profile:
+		p.steps = [][]string{append(append([]string{"profile", model}, flags(j)...), "--output="+p.result)}
+	case Import:
+		step := []string{"import", file[roleRecord]}
+		if model != "" {
+			step = append(step, "--model="+model)
+		}
+		p.steps = [][]string{append(append(step, flags(j)...), "--output="+p.result)}
+	case Saved:
+		p.steps = [][]string{{"report", file[roleResult], "--output=" + p.result}}
+	case Compress:
+		step := append([]string{"compress", model, study}, flags(j)...)
+		for _, role := range []string{roleData, roleLabels} {
+			if file[role] != "" {
+				step = append(step, "--"+role+"="+file[role])
+			}
+		}
+		p.steps = [][]string{step}
+	case Apply:
+		if f := file[rolePlan]; f != "" {
+			p.steps = append(p.steps, []string{"compress", "import", model, f, study})
+		}
+		end := filepath.Ext(model)
+		p.output = filepath.Join(made, strings.TrimSuffix(filepath.Base(model), end)+"-compressed"+end)
+		p.steps = append(p.steps, append([]string{"compress", "apply", model, study, "--output=" + p.output}, flags(j)...))
+	case Bench:
+		p.steps = [][]string{append([]string{"compress", "bench", model, study}, flags(j)...)}
+	}
+	return p
 }

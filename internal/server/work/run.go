@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -25,9 +26,13 @@ type Result struct {
 	// File is the profile in a folder of the caller.
 	File string `json:"-"`
 	// Hash is the SHA-256 of the file.
-	Hash    string         `json:"hash"`
-	Series  store.Series   `json:"series"`
-	Figures []store.Figure `json:"figures"`
+	Hash string `json:"hash"`
+	// OutputFile is another file that the job wrote, a compressed model, "" for none. Output is its
+	// SHA-256.
+	OutputFile string         `json:"-"`
+	Output     string         `json:"output,omitzero"`
+	Series     store.Series   `json:"series"`
+	Figures    []store.Figure `json:"figures"`
 }
 
 // maxFigures bounds the figures of a result.
@@ -77,17 +82,43 @@ func (r *Runner) memory() int64 {
 	return r.Memory
 }
 
-// Do does a job whose inputs are files, in the order of the job. The folder takes the result.
-func (r *Runner) Do(ctx context.Context, dir string, j *queue.Job, inputs []string, progress func(string)) (*Result, error) {
+// Do does a job whose inputs are files, by role. The folder takes the result.
+func (r *Runner) Do(ctx context.Context, dir string, j *queue.Job, inputs map[string]string, progress func(string)) (*Result, error) {
 	made := filepath.Join(dir, "made")
 	if err := os.Mkdir(made, 0o700); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(made, "result.opmeter")
-	if _, err := r.run(ctx, dir, args(j, inputs, file), progress); err != nil {
-		return nil, err
+	p := planOf(j, inputs, made)
+	if p.copy != "" {
+		if err := copyFile(p.result, p.copy); err != nil {
+			return nil, err
+		}
 	}
-	return r.read(ctx, dir, made, file)
+	for _, step := range p.steps {
+		if _, err := r.run(ctx, dir, step, progress); err != nil {
+			return nil, err
+		}
+	}
+	res, err := r.read(ctx, dir, made, p.result)
+	if err == nil {
+		res.OutputFile = p.output
+	}
+	return res, err
+}
+
+// copyFile copies a file to one that is absent.
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 func (r *Runner) run(ctx context.Context, dir string, args []string, progress func(string)) (string, error) {
@@ -128,8 +159,11 @@ type history struct {
 	} `json:"series"`
 }
 
-// read asks opmeter for the figures of a profile: this process opens no file that a model made.
+// read asks opmeter for the figures of a result: this process opens no file that a model made.
 func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, error) {
+	if filepath.Ext(file) == studyEnding {
+		return r.readStudy(ctx, dir, file)
+	}
 	out, err := r.run(ctx, dir, []string{"history", made, "--format=json"}, nil)
 	if err != nil {
 		return nil, err
@@ -151,17 +185,23 @@ func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, err
 	return res, nil
 }
 
-// Page writes the page of a profile, or of the comparison of several, to a file.
-func (r *Runner) Page(ctx context.Context, profiles []string, to string) error {
+// Report writes a profile, a study, or the comparison of several profiles to a file, in the format
+// that its ending names.
+func (r *Runner) Report(ctx context.Context, results []string, to string) error {
 	dir, remove, err := subprocess.Folder("page")
 	if err != nil {
 		return err
 	}
 	defer remove()
-	command := []string{"report", "--open=false"}
-	if len(profiles) > 1 {
-		command = []string{"compare"}
+	args := append([]string{"report"}, results...)
+	switch {
+	case len(results) > 1:
+		args[0] = "compare"
+	case filepath.Ext(results[0]) == studyEnding:
+		args = append([]string{"compress", "show"}, results...)
+	default:
+		args = append(args, "--open=false")
 	}
-	_, err = r.run(ctx, dir, append(append(command, "--output="+to), profiles...), nil)
+	_, err = r.run(ctx, dir, append(args, "--output="+to), nil)
 	return err
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,6 +110,9 @@ func (w *Worker) do(ctx context.Context, l *queue.Lease) {
 	if err == nil {
 		report.progress("uploading")
 		err = w.Server.Store(work, res.Hash, res.File)
+		if err == nil && res.OutputFile != "" {
+			err = w.Server.Store(work, res.Output, res.OutputFile)
+		}
 	}
 	cause := context.Cause(work)
 	stop(nil)
@@ -182,8 +187,14 @@ func (w *Worker) result(ctx context.Context, j *queue.Job, progress func(string)
 	if err := Check(j); err != nil {
 		return nil, clean, err
 	}
-	var inputs []string
-	for i, in := range j.Inputs {
+	k := kinds[j.Kind]
+	files, err := k.inputs(j)
+	if err != nil {
+		return nil, clean, err
+	}
+	inputs := map[string]string{}
+	for i, role := range slices.Sorted(maps.Keys(files)) {
+		in := files[role]
 		progress("fetching " + in.Name)
 		// A folder for each file: two may have one name.
 		sub := filepath.Join(dir, strconv.Itoa(i+1))
@@ -194,13 +205,15 @@ func (w *Worker) result(ctx context.Context, j *queue.Job, progress func(string)
 		if err := w.Server.Fetch(ctx, in.Hash, file); err != nil {
 			return nil, clean, fmt.Errorf("fetching %s: %w", in.Name, err)
 		}
-		inputs = append(inputs, file)
+		inputs[role] = file
 	}
 	res, err = w.Runner.Do(ctx, dir, j, inputs, progress)
 	if err != nil {
 		return nil, clean, err
 	}
-	res.Hash, err = blob.Hash(res.File)
+	if res.Hash, err = blob.Hash(res.File); err == nil && res.OutputFile != "" {
+		res.Output, err = blob.Hash(res.OutputFile)
+	}
 	return res, clean, err
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { between, changed, main, nameOf, ordered, percent, show, strip } from "./figures";
+import { between, changed, main, nameOf, ordered, percent, quantityOf, show, strip } from "./figures";
 import type { Quantity } from "../data/profile";
 import type { Run } from "./types";
 
@@ -14,6 +14,7 @@ test("figures have units", () => {
   expect(show(1500, q("inferences_per_s", "/s"))).toBe("1.50 k/s");
   expect(show(undefined, q("macs"))).toBe("");
   expect(show(3, undefined)).toBe("3");
+  expect(show(1.5, quantityOf("speedup", new Map()))).toBe("1.50×");
 });
 
 test("intervals have both ends", () => {

@@ -1,10 +1,19 @@
 // Figures of runs by the server's table of quantities.
-import { bytes, clean, count, plain, si } from "../figures/format";
+import { bytes, clean, count, fixed, plain, si } from "../figures/format";
 import type { Quantity } from "../data/profile";
 import type { Change, Figure, Run } from "./types";
 
 /** first are the figures that most readers look for, in their order. */
-const first = ["latency_s", "cpu_cycles", "inferences_per_s", "energy_j", "live_bytes", "weights_bytes", "macs", "params"];
+const first = ["latency_s", "cpu_cycles", "inferences_per_s", "speedup", "compressed_weights_bytes", "energy_j", "live_bytes", "weights_bytes", "macs", "params"];
+
+/** Figures of studies, which are none of profiles. */
+const studies: Record<string, Quantity> = {
+  speedup: { key: "speedup", name: "Speed-up", unit: "×", doc: "Time of the unchanged model divided by that of the compressed one." },
+  compressed_weights_bytes: { key: "compressed_weights_bytes", name: "Compressed weights", unit: "B", doc: "Bytes of the weights of the compressed model." },
+};
+
+/** quantityOf describes a figure. */
+export const quantityOf = (name: string, known: Map<string, Quantity>): Quantity | undefined => studies[name] ?? known.get(name);
 
 /** show writes a figure with its unit. */
 export function show(v: number | undefined, q: Quantity | undefined): string {
@@ -14,6 +23,8 @@ export function show(v: number | undefined, q: Quantity | undefined): string {
       return bytes(v);
     case "":
       return count(v);
+    case "×":
+      return `${fixed(v, 2)}×`;
     case "1":
       return plain(v);
     case "/s":
@@ -23,10 +34,10 @@ export function show(v: number | undefined, q: Quantity | undefined): string {
 }
 
 /** nameOf returns the name of a figure of a whole model. */
-export const nameOf = (name: string, known: Map<string, Quantity>): string => (name === "latency_s" ? "Latency" : clean(known.get(name)?.name ?? name));
+export const nameOf = (name: string, known: Map<string, Quantity>): string => (name === "latency_s" ? "Latency" : clean(quantityOf(name, known)?.name ?? name));
 
 /** about explains a figure of a whole model. The table describes the time of a layer. */
-export const about = (name: string, known: Map<string, Quantity>): string => (name === "latency_s" ? "Median time of one inference." : clean(known.get(name)?.doc));
+export const about = (name: string, known: Map<string, Quantity>): string => (name === "latency_s" ? "Median time of one inference." : clean(quantityOf(name, known)?.doc));
 
 /** between writes the interval of a figure, "" if it has none. */
 export const between = (f: Pick<Figure, "low" | "high">, q: Quantity | undefined): string =>

@@ -15,7 +15,11 @@ test("what a job does and needs", () => {
   expect(what(job({}))).toBe("Measure on this computer");
   expect(what(job({ options: { on: "stm32h743" } }))).toBe("Estimate for stm32h743");
   expect(what(job({ options: { on: "device:COM3" } }))).toBe("Measure on COM3");
+  expect(what(job({ options: { accelerator: "mvp" } }))).toBe("Estimate for mvp");
   expect(what(job({ kind: "import" }))).toBe("Import a record");
+  expect(what(job({ kind: "compress" }))).toBe("Study the compression");
+  expect(what(job({ kind: "compress", options: { on: "m4" } }))).toBe("Study the compression for m4");
+  expect(what(job({ kind: "apply" }))).toBe("Write the compressed model");
   expect(what(job({ kind: "\u202enew" }))).toBe("\\u{202e}new");
   expect(needs(job({}))).toBe("");
   expect(needs(job({ needs: { target: "board", board: "COM3", engine: "litert" } }))).toBe("the engine litert and the board COM3");

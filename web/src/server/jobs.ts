@@ -18,7 +18,7 @@ export function stateOf(j: Job): string {
 
 /** what describes what a job does. */
 export function what(j: Job): string {
-  const target = j.options?.on;
+  const target = j.options?.on ?? j.options?.accelerator;
   switch (j.kind) {
     case "profile":
       return !target || target === "host" ? "Measure on this computer" : target.startsWith("device:") ? `Measure on ${clean(target.slice(7))}` : `Estimate for ${clean(target)}`;
@@ -26,6 +26,12 @@ export function what(j: Job): string {
       return "Import a record";
     case "saved":
       return "Save a result";
+    case "compress":
+      return !target || target === "host" ? "Study the compression" : `Study the compression for ${clean(target)}`;
+    case "apply":
+      return "Write the compressed model";
+    case "bench":
+      return "Benchmark the compressed model";
   }
   return clean(j.kind);
 }

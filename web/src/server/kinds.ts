@@ -1,41 +1,70 @@
-// What happens with a file, by the ending of its name.
+// What happens with a file, by the ending of its name, and the options of its job.
+import type { Option } from "./types";
 
-export type Kind = "profile" | "import" | "saved";
+/** Kinds of the jobs that a dropped file starts. */
+export type Kind = "profile" | "compress" | "import" | "saved";
 
-export const endings: Record<Exclude<Kind, "import">, string[]> = {
+export const endings: Record<"profile" | "saved", string[]> = {
   profile: [".tflite", ".onnx", ".mltk.zip", ".yaml", ".yml"],
   saved: [".opmeter", ".study"],
 };
 
-/** kindOf says what happens with a file: a model is profiled, a saved result is kept, and
- * everything else is read as a record of another tool. */
-export function kindOf(name: string): Kind {
+/** kindOf says what happens with a file: a model is profiled or compressed, a saved result is kept,
+ * and everything else is read as a record of another tool. */
+export function kindOf(name: string, models: "profile" | "compress" = "profile"): Kind {
   const lower = name.toLowerCase();
-  for (const kind of ["profile", "saved"] as const) if (endings[kind].some((e) => lower.endsWith(e))) return kind;
-  return "import";
+  if (endings.profile.some((e) => lower.endsWith(e))) return models;
+  return endings.saved.some((e) => lower.endsWith(e)) ? "saved" : "import";
 }
+
+/** Places that figures come from. */
+export type Place = "computer" | "board" | "chip";
+
+export const places: Record<Place, string> = { computer: "Computer", board: "Board", chip: "Chip (estimate)" };
 
 /** Settings of the jobs that are started here. */
 export interface Settings {
   project: string;
-  on: string;
-  engine: string;
-  threads: string;
-  time: string;
+  /** What is done with models. */
+  kind: "profile" | "compress";
+  place: Place;
+  /** Options by name; those of other kinds and places stay for later. */
+  values: Record<string, string>;
 }
 
-export const defaults: Settings = { project: "My models", on: "host", engine: "", threads: "", time: "" };
+export const defaults: Settings = { project: "My models", kind: "profile", place: "computer", values: {} };
 
-/** measured reports whether a target is measured: estimates know neither threads nor time. */
-export const measured = (on: string): boolean => on === "" || on === "host" || on.startsWith("device:");
+/** placeOf is where a job of the settings gets its figures. Compression uses no boards. */
+export const placeOf = (s: Settings): Place => (s.kind === "compress" && s.place === "board" ? "computer" : s.place);
 
-/** optionsOf returns the options of a job. Empty settings are left to the program. */
-export function optionsOf(kind: Kind, s: Settings): Record<string, string> {
-  if (kind !== "profile") return {};
+/** fitting lists the options of a kind of job at a place, in the order of the server's table. The
+ * target is chosen apart. */
+export function fitting(all: Option[], kind: string, place: Place | undefined): Option[] {
+  const runs = kind !== "import" && kind !== "saved" && kind !== "apply";
+  return all.filter((o) => o.name !== "on" && o.kinds.includes(kind) && (!runs || !o.at || o.at.split(" ").includes(place ?? "computer")));
+}
+
+/** optionsOf returns the options of a job. Empty ones are left to the program. */
+export function optionsOf(all: Option[], kind: Kind, s: Settings, values = s.values): Record<string, string> {
+  const place = placeOf(s);
+  const runs = kind === "profile" || kind === "compress";
   const out: Record<string, string> = {};
-  if (s.on.trim() && s.on.trim() !== "host") out.on = s.on.trim();
-  for (const name of measured(s.on.trim()) ? (["engine", "threads", "time"] as const) : (["engine"] as const)) {
-    if (s[name].trim()) out[name] = s[name].trim();
+  for (const o of fitting(all, kind, place)) {
+    const v = (values[o.name] ?? "").trim();
+    if (v) out[o.name] = v;
+  }
+  const target = (values[place] ?? "").trim();
+  if (runs && target && !out.accelerator) {
+    if (place === "board") out.on = `device:${target}`;
+    if (place === "chip") out.on = target;
   }
   return out;
+}
+
+/** missing says what the settings lack before a model can be dropped, "" if nothing. */
+export function missing(s: Settings): string {
+  const place = placeOf(s);
+  if (place === "board" && !s.values.board?.trim()) return "Name the board to measure on.";
+  if (place === "chip" && !s.values.chip?.trim() && !(s.kind === "profile" && s.values.accelerator)) return "Name the chip to estimate for.";
+  return "";
 }

@@ -1,10 +1,10 @@
 // The addresses of the views.
 
 export type Route =
-  | { view: "start" | "runs" | "compare" | "projects" | "alerts" | "settings" | "absent" }
+  | { view: "start" | "runs" | "compare" | "projects" | "alerts" | "workers" | "settings" | "absent" }
   | { view: "job" | "run" | "project"; id: string };
 
-const plain = new Map<string, Route>([["", { view: "start" }], ...(["runs", "compare", "projects", "alerts", "settings"] as const).map((view): [string, Route] => [view, { view }])]);
+const plain = new Map<string, Route>([["", { view: "start" }], ...(["runs", "compare", "projects", "alerts", "workers", "settings"] as const).map((view): [string, Route] => [view, { view }])]);
 const named = new Map<string, "job" | "run" | "project">([["jobs", "job"], ["runs", "run"], ["projects", "project"]]);
 
 /** parse returns the view of a path. */

@@ -12,8 +12,36 @@ export interface System {
   version: string;
   open: boolean;
   max_file_bytes: number;
-  options: Record<string, string[]>;
+  options: Option[];
+  reports: Report[];
   quantities: Quantity[];
+}
+
+/** A setting of jobs. */
+export interface Option {
+  name: string;
+  label: string;
+  want: string;
+  kinds: string[];
+  at?: string;
+  choices?: string[];
+  many?: boolean;
+}
+
+/** A format of reports. */
+export interface Report {
+  ending: string;
+  what: string;
+  study: boolean;
+  profile: boolean;
+}
+
+export interface Worker {
+  name: string;
+  offers: { targets: string[]; cpus: string[]; engines: string[]; boards: string[] };
+  seen_ms: number;
+  online: boolean;
+  job?: string;
 }
 
 export interface Target {
@@ -55,6 +83,11 @@ export interface Run {
   project: string;
   series: string;
   job: string;
+  model_hash?: string;
+  model_file?: string;
+  /** SHA-256 of a model that the job wrote. */
+  output?: string;
+  blob: string;
   branch?: string;
   commit?: string;
   pull?: string;
@@ -68,11 +101,18 @@ export interface Run {
 
 export type JobState = "waiting" | "running" | "done" | "failed" | "cancelled";
 
+export interface Input {
+  name: string;
+  hash: string;
+  /** What the file is for, where its position does not say it. */
+  as?: string;
+}
+
 export interface Job {
   id: string;
   project: string;
   kind: string;
-  inputs: { name: string; hash: string }[];
+  inputs: Input[];
   options?: Record<string, string>;
   needs?: { target?: string; cpu?: string; engine?: string; board?: string };
   who?: string;
@@ -86,6 +126,8 @@ export interface Job {
   stop?: boolean;
   runs?: string[];
   error?: string;
+  /** What no worker has that the job waits for. */
+  lacks?: string;
 }
 
 export interface Point {

@@ -1,9 +1,9 @@
 // Files on their way to the server, and the jobs made of them.
 import { plural } from "../figures/format";
 import { call, connection, describe, send } from "./api.svelte";
-import { defaults, kindOf, optionsOf, type Kind, type Settings } from "./kinds";
+import { defaults, kindOf, missing, optionsOf, places, type Kind, type Settings } from "./kinds";
 import { go, route } from "./router.svelte";
-import type { Job } from "./types";
+import type { Input, Job } from "./types";
 import { hashOf, Refused, retried, upload } from "./upload";
 
 export type State = "asks" | "queued" | "hashing" | "sending" | "broken" | "starting" | "started" | "failed";
@@ -15,6 +15,8 @@ export class Item {
   job = $state.raw<Job>();
   /** The model of a record. */
   model = $state.raw<File>();
+  /** Options of a record. */
+  values = $state<Record<string, string>>({});
   readonly kind: Kind;
   readonly stop = new AbortController();
 
@@ -24,7 +26,7 @@ export class Item {
     /** The only file that was chosen: its job is shown. */
     readonly alone: boolean,
   ) {
-    this.kind = kindOf(file.name);
+    this.kind = kindOf(file.name, settings.kind);
     if (this.kind === "import") this.state = "asks";
   }
 }
@@ -34,17 +36,23 @@ export const items = () => all.items;
 
 const key = "opmeter-settings";
 
-function stored(): Settings {
+function remembered(): Settings {
   try {
-    const s = JSON.parse(localStorage.getItem(key) ?? "{}") as Record<string, unknown>;
-    return Object.fromEntries(Object.entries(defaults).map(([k, v]) => [k, typeof s[k] === "string" ? s[k] : v])) as unknown as Settings;
+    const s = JSON.parse(localStorage.getItem(key) ?? "{}") as Partial<Settings>;
+    const values = Object.entries(s.values ?? {}).filter(([, v]) => typeof v === "string");
+    return {
+      project: typeof s.project === "string" ? s.project : defaults.project,
+      kind: s.kind === "compress" ? "compress" : "profile",
+      place: s.place !== undefined && Object.hasOwn(places, s.place) ? s.place : defaults.place,
+      values: Object.fromEntries(values),
+    };
   } catch {
-    return { ...defaults };
+    return { ...defaults, values: {} };
   }
 }
 
 /** settings are those of the next job. */
-export const settings = $state(stored());
+export const settings = $state(remembered());
 
 /** keep remembers the settings. */
 export function keep() {
@@ -72,11 +80,21 @@ export function remove(i: Item) {
   all.items = all.items.filter((o) => o !== i);
 }
 
+/** stored uploads a file and returns it as an input of a job. */
+export async function stored(f: File, as: string): Promise<Input> {
+  const signal = new AbortController().signal;
+  const most = connection.system?.max_file_bytes;
+  if (most !== undefined && f.size > most) throw new Refused(`${f.name} is too large: it has ${plural(f.size, "byte")}, the server takes ${plural(most, "byte")}.`);
+  const hash = await hashOf(f, () => undefined, signal);
+  await retried(() => upload(f, hash, send, () => undefined, signal), sleep(signal), () => undefined, signal);
+  return { name: f.name, hash, as };
+}
+
 /** queue sends a file after those before it. */
 export function queue(i: Item) {
   i.state = "queued";
   i.error = "";
-  const s = { ...settings };
+  const s = $state.snapshot(settings);
   last = last.then(() => start(i, s));
 }
 
@@ -90,6 +108,8 @@ async function start(i: Item, s: Settings) {
   const signal = i.stop.signal;
   if (signal.aborted) return;
   try {
+    const lack = i.kind === "profile" || i.kind === "compress" ? missing(s) : "";
+    if (lack) throw new Refused(lack);
     const files = i.model ? [i.file, i.model] : [i.file];
     const most = connection.system?.max_file_bytes;
     const inputs: { name: string; hash: string }[] = [];
@@ -108,7 +128,7 @@ async function start(i: Item, s: Settings) {
       inputs.push({ name: f.name, hash });
     }
     const once = [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
-    const body = { project: s.project.trim() || defaults.project, kind: i.kind, inputs, options: optionsOf(i.kind, s) };
+    const body = { project: s.project.trim() || defaults.project, kind: i.kind, inputs, options: optionsOf(connection.system?.options ?? [], i.kind, s, i.kind === "import" ? i.values : s.values) };
     const post = () => {
       i.state = "starting";
       return call<Job>("POST", "/jobs", body, { "Idempotency-Key": once });

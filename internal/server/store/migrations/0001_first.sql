@@ -28,13 +28,16 @@ CREATE TABLE series (
 
 CREATE INDEX series_to_check ON series (id) WHERE newest <> checked;
 
--- A run is one profile or study; "blob" is the SHA-256 of its file.
+-- A run is one profile or study; "blob" is the SHA-256 of its file. "model_file" is the name of the
+-- file of the model, empty if it is unknown. "output" is the SHA-256 of a model that the job wrote.
 CREATE TABLE runs (
   id TEXT PRIMARY KEY,
   project TEXT NOT NULL REFERENCES projects (id),
   series TEXT NOT NULL REFERENCES series (id),
   job TEXT NOT NULL UNIQUE,
   model_hash TEXT NOT NULL,
+  model_file TEXT NOT NULL,
+  output TEXT NOT NULL,
   branch TEXT NOT NULL,
   commit_id TEXT NOT NULL,
   pull TEXT NOT NULL,
@@ -49,6 +52,7 @@ CREATE INDEX runs_of_series ON runs (series, id);
 CREATE INDEX runs_of_blob ON runs (blob);
 CREATE INDEX runs_deleted ON runs (deleted) WHERE deleted IS NOT NULL;
 CREATE INDEX runs_of_model ON runs (model_hash);
+CREATE INDEX runs_of_output ON runs (output);
 CREATE INDEX runs_of_branch ON runs (project, branch, id);
 CREATE INDEX runs_of_commit ON runs (project, commit_id);
 

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/opmeter/opmeter/internal/testing/material"
+)
+
+// dropFile drops a file of the disk on the page.
+func (s *session) dropFile(name, file string) {
+	s.t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var bytes strings.Builder
+	for _, c := range b {
+		bytes.WriteString("\\x" + string("0123456789abcdef"[c>>4]) + string("0123456789abcdef"[c&15]))
+	}
+	eval[any](s, `(() => {
+		const data = new DataTransfer();
+		data.items.add(new File([Uint8Array.from("`+bytes.String()+`", (c) => c.charCodeAt(0))], `+quote(name)+`));
+		for (const type of ["dragenter", "dragover", "drop"]) document.querySelector("main").dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+		return null;
+	})()`)
+}
+
+// built is a small model in a file.
+func built(t *testing.T) string {
+	t.Helper()
+	dir, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "autoencoder.tflite")
+	c := exec.Command(filepath.Join(dir, "opmeter"), "build", filepath.Join(material.Root(), "examples", "autoencoder.yaml"), "-o", file)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return file
+}
+
+// predicted is the number of a figure by the start of its title, NaN if it is unknown.
+const predicted = `((title) => Number.parseFloat([...document.querySelectorAll("section[aria-label='What changes of layers give'] dl div")].find((d) => d.querySelector("dt").innerText.startsWith(title))?.querySelector("dd").innerText))`
+
+// TestServerStudy studies the compression of a model, moves sliders, writes the compressed model
+// and measures it. The study opens again where it is dropped on another server.
+func TestServerStudy(t *testing.T) {
+	v := serve(t)
+	s := v.open("/", 1400, "")
+	s.wait(settingsShown)
+	eval[any](s, `(() => { const k = document.querySelector("main form select"); k.value = "compress"; k.dispatchEvent(new Event("change", { bubbles: true })); return null; })()`)
+	s.wait(`document.querySelector("main input[name=speedup]") && !document.querySelector("main input[name=runs]") && !document.querySelector("main input[value=board]")`)
+	eval[any](s, `(document.querySelector("main details").open = true, null)`)
+	for name, text := range map[string]string{"time": "5ms", "structure": "unstructured,filter", "precision": "float16", "levels": "0.5,0.9"} {
+		s.fill(name, text)
+	}
+	s.dropFile("autoencoder.tflite", built(t))
+	sliders := `document.querySelectorAll("main tbody input[type=range]").length > 3`
+	s.wait(`location.pathname.startsWith("/runs/") && ` + framed + ` && ` + sliders)
+	run := eval[string](s, "location.pathname")
+
+	// The effect of a slider is there at once, and follows the curves.
+	click := func(text string) {
+		t.Helper()
+		s.must(s.Do(chromedp.Click(`//main//button[contains(., "` + text + `")]`)))
+	}
+	if eval[bool](s, `[...document.querySelectorAll("main button")].some((b) => b.innerText === "Unchanged" && !b.disabled)`) {
+		click("Unchanged")
+	}
+	s.wait(predicted + `("Speed-up, predicted") === 1`)
+	choose := func(selector, value string) {
+		t.Helper()
+		eval[any](s, `(() => { const e = document.querySelector(`+quote(selector)+`); e.value = `+quote(value)+`;
+			for (const type of ["input", "change"]) e.dispatchEvent(new Event(type, { bubbles: true })); return null; })()`)
+	}
+	choose("main .whole select", "filter")
+	choose("main input[name=whole]", "50")
+	s.wait(predicted + `("Speed-up, predicted") > 1`)
+	half := eval[float64](s, predicted+`("Weights")`)
+	choose("main input[name=whole]", "70") // between levels that were measured
+	s.wait(predicted + `("Speed-up, predicted") > 1 && ` + predicted + `("Weights") < ` + strconv.FormatFloat(half, 'g', -1, 64))
+	choose("main select[name=format]", "float16") // not measured together with removed filters
+	s.wait(`document.querySelector("main .warning[role=status]")?.innerText.includes("was not measured")`)
+	// By keyboard: a step of the slider of one layer.
+	click("Unchanged")
+	s.must(s.Do(chromedp.Focus(`main tbody input[type=range]`)))
+	for range 3 {
+		s.must(s.Press(kb.ArrowRight))
+	}
+	s.wait(`document.querySelector("main tbody output").innerText === "3 %"`)
+	choose("main input[name=whole]", "50")
+	for _, fault := range s.audit() {
+		t.Error("sliders: " + fault)
+	}
+	click("Write the compressed model")
+	s.wait(`location.pathname.startsWith("/runs/") && location.pathname !== ` + quote(run) + ` && document.querySelector("main a[href$='/model']") && ` + sliders)
+	written := eval[string](s, "location.pathname")
+	if size := eval[int](s, `fetch(location.pathname + "/model").then((r) => r.arrayBuffer()).then((b) => b.byteLength)`); size == 0 {
+		t.Error("the compressed model is empty")
+	}
+	click("Benchmark before and after")
+	s.wait(`location.pathname.startsWith("/runs/") && location.pathname !== ` + quote(written) + ` && ` + predicted + `("Speed-up of the plan, measured") > 0`)
+	benched := eval[string](s, "location.pathname")
+	v.look("study", benched, framed+` && `+sliders)
+
+	// A report in a format of studies, then the study without its model on another server.
+	s.must(s.Do(chromedp.Click(`nav a[href="/runs"]`)))
+	s.wait(`document.querySelectorAll("main tbody tr").length === 3`)
+	study := filepath.Join(t.TempDir(), "autoencoder.study")
+	text := eval[string](s, `fetch(`+quote(benched+"/profile")+`).then((r) => r.text())`)
+	if err := os.WriteFile(study, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := serve(t)
+	s2 := w.open("/", 1400, "")
+	s2.wait(settingsShown)
+	s2.dropFile("autoencoder.study", study)
+	s2.wait(`location.pathname.startsWith("/runs/") && ` + framed + ` && ` + sliders + ` && document.querySelector("main input[type=file]")`)
+}
+
+// TestServerWorkers lists the worker of the server, and says what none has.
+func TestServerWorkers(t *testing.T) {
+	v := serve(t)
+	s := v.open("/workers", 1400, "")
+	s.wait(`document.querySelector("main tbody .chip")?.innerText === "Idle" && document.querySelector("main tbody").innerText.includes("opmeter")`)
+	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
+	s.wait(settingsShown)
+	s.measuredOn("board")
+	s.wait(`document.querySelector("main form").innerText.includes("Name the board")`)
+	s.fill("board", "nrf5340dk")
+	s.drop([]string{"resnet8.yaml"}, network(t, "resnet8.yaml"))
+	s.wait(`location.pathname.startsWith("/jobs/") && document.querySelector("main .warning")?.innerText.includes('no worker has the board "nrf5340dk"')`)
+	waiting := eval[string](s, "location.pathname")
+	v.look("workers", "/workers", `document.querySelector("main tbody .chip")`)
+	v.look("lacking", waiting, `document.querySelector("main .warning")`)
+}

@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import fixture from "./predict.fixture.json";
+import { bytesOf, Model } from "./predict";
+import type { Change, Layer, Study } from "./types";
+
+// The study of a keyword spotter as opmeter compress measured it, with what its plan predicts.
+const study = fixture as unknown as Study & { expected: typeof fixture.expected };
+const model = new Model(study, study.speeds![0], study.losses![0]);
+
+test("the prediction is that of the plan", () => {
+  const e = study.expected.plan;
+  const p = model.predict(e.changes as Change[]);
+  expect(p.unknown).toEqual([]);
+  expect(p.loss).toBeCloseTo(e.loss, 9);
+  expect(p.bytes).toBe(e.bytes);
+  expect(p.sparsity).toBeCloseTo(e.zeros / study.layers.reduce((n, l) => n + l.rows * l.cols, 0), 2);
+  // Plans also count conversions between int8 layers and others.
+  expect(Math.abs(p.time! / e.time - 1)).toBeLessThan(0.02);
+  for (const f of study.expected.front) {
+    const q = model.predict(f.changes as Change[]);
+    expect(q.loss).toBeCloseTo(f.loss, 9);
+    expect(Math.abs(q.time! / f.cost - 1)).toBeLessThan(0.02);
+  }
+});
+
+test("without changes nothing changes", () => {
+  const p = model.predict([]);
+  expect(p.time).toBeCloseTo(p.before!, 12);
+  expect(p.bytes).toBe(p.bytesBefore);
+  expect(p.loss).toBe(0);
+});
+
+test("values between levels are interpolated, others are unknown", () => {
+  const one = (c: Change) => model.predict([undefined, undefined, c]);
+  const [a, b] = [one({ structure: "filter", level: 0.9 }), one({ structure: "filter", level: 0.95 })];
+  const mid = one({ structure: "filter", level: 0.925 });
+  expect(mid.loss).toBeCloseTo((a.loss! + b.loss!) / 2, 9);
+  expect(mid.time! < a.time! && mid.time! > b.time!).toBe(true);
+  const unknown = one({ structure: "2:4", level: 0.5 });
+  expect(unknown).toMatchObject({ time: undefined, loss: undefined, unknown: [2] });
+  expect(model.highest(2, { structure: "filter" })).toBe(0.99);
+  expect(model.highest(2, { structure: "2:4" })).toBeUndefined();
+  expect(model.layerTime(2, { structure: "2:4", level: 0.5 })).toBeUndefined();
+  expect(model.layerTime(2, undefined)).toBeGreaterThan(0);
+});
+
+test("losses are those of the metric", () => {
+  const of = (metric: string, base: number | undefined, value: number, higher = false) => {
+    const m = { kind: "measured", median: value };
+    const loss = { name: "l", method: "end_to_end", metric, higher, changes: [], created: "", base: base === undefined ? undefined : { kind: "measured", median: base }, points: [{ layer: 0, change: { format: "w4" }, value: m }, { layer: 1, change: { format: "w4" }, value: m }] };
+    return new Model(study, undefined, loss as never).predict([{ format: "w4" }, { format: "w4" }]).loss;
+  };
+  expect(of("accuracy", 0.9, 0.88, true)).toBeCloseTo(0.04, 9);
+  expect(of("top1", undefined, 0.99)).toBeCloseTo(0.02, 9);
+  expect(of("snr_db", undefined, 30)).toBeCloseTo(30 - 10 * Math.log10(2), 9);
+  expect(of("accuracy", undefined, 0.9, true)).toBeUndefined();
+});
+
+test("bytes follow formats and removed filters", () => {
+  const l = { rows: 10, cols: 20, params: 210, type: "float32" } as Layer;
+  expect(bytesOf(l, {})).toBe(840);
+  expect(bytesOf(l, { structure: "unstructured", level: 0.5 })).toBe(840);
+  expect(bytesOf(l, { structure: "filter", level: 0.5 })).toBe(440);
+  expect(bytesOf(l, { format: "int8" })).toBe(200 + 40 + 40);
+  expect(bytesOf(l, { format: "w4" })).toBe(100 + 40 + 40);
+  expect(bytesOf(l, { format: "float16" })).toBe(440);
+  expect(bytesOf({ ...l, type: "int8" }, { format: "int8" })).toBe(240);
+});
