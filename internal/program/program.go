@@ -158,9 +158,9 @@ var lastWords = []struct {
 	text string
 	err  error
 }{
-	{"fatal error: runtime: out of memory", ErrMemory},
-	{"fatal error: runtime: cannot allocate memory", ErrMemory},
-	{"runtime: out of memory", ErrMemory},
+	{"out of memory", ErrMemory},
+	{"cannot allocate memory", ErrMemory},
+	{"failed to create new OS thread", ErrMemory}, // its stack is memory
 	{"std::bad_alloc", ErrMemory},
 	{"SIGXFSZ", ErrDisk},
 }

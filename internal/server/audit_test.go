@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -70,6 +71,24 @@ type stage struct {
 	lease      queue.Lease
 	waits      queue.Job
 	token      string // id of a token
+	has, lacks things // of the projects p and q
+}
+
+// things are ids of what belongs to a run or a project.
+type things struct{ alert, hook, share string }
+
+func (v *stage) things(r *runView) (out things) {
+	err := v.s.db.Change(v.t.Context(), func(tx *store.Tx) error {
+		a, err1 := tx.AddAlert(store.Alert{Project: r.Project, Series: r.Series, Run: r.ID, Figure: "latency_s", Before: 1, After: 2})
+		h, err2 := tx.AddHook(r.Project, "https://127.0.0.1:1/")
+		s, _, err3 := tx.AddShare(store.Share{Project: r.Project, Runs: r.ID})
+		out = things{a.ID, h.ID, s.ID}
+		return errors.Join(err1, err2, err3)
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return out
 }
 
 func staged(t *testing.T) *stage {
@@ -91,6 +110,7 @@ func staged(t *testing.T) *stage {
 	c.open(o)
 	c.job("first")
 	v.call(200, "POST", "/leases", leaseBody{Worker: "w", Offers: queue.Offers{Targets: []string{"host"}, CPUs: []string{}, Engines: []string{}, Boards: []string{}}}, &v.lease)
+	v.has, v.lacks = v.things(&v.run), v.things(&v.other)
 	v.waits = v.job("second", func(b *jobBody) { b.Project = "q" })
 	return v
 }
@@ -120,6 +140,16 @@ func TestAudit(t *testing.T) {
 		{"note-run", run + "/note", noteBody{Note: "x", Tags: []string{}}, "note run"},
 		{"delete-run", run, nil, "delete run"},
 		{"restore-run", run + "/restore", nil, "restore run"},
+		{"acknowledge-alert", "/alerts/" + v.has.alert + "/acknowledge", seenBody{}, "acknowledge alert"},
+		{"add-hook", "/projects/p/hooks", hookBody{URL: "https://example.org/"}, "add webhook"},
+		{"test-hook", "/hooks/" + v.has.hook + "/test", nil, "test webhook"},
+		{"remove-hook", "/hooks/" + v.has.hook, nil, "remove webhook"},
+		{"add-share", "/shares", shareBody{Runs: []string{v.run.ID}, Days: 1}, "add share"},
+		{"revoke-share", "/shares/" + v.has.share, nil, "revoke share"},
+		{"set-retention", "/retention/p", store.Rule{}, "set retention"},
+		{"preview-retention", "/retention/p/preview", store.Rule{}, ""},
+		{"remove-retention", "/retention/p", nil, "remove retention"},
+		{"apply-retention", "/apply-retention", nil, ""}, // each deletion is a line
 		{"add-token", "/tokens", tokenBody{Name: "k", Role: store.Read}, "add token"},
 		{"revoke-token", "/tokens/" + v.token, nil, "revoke token"},
 		{"sign-in", "/session", sessionBody{Token: v.client.token}, "sign in"},
@@ -207,6 +237,25 @@ func TestOneProject(t *testing.T) {
 		{"note-run", run + "/note", noteBody{Note: "x", Tags: []string{}}, []int{404}},
 		{"delete-run", run, nil, []int{404}},
 		{"restore-run", run + "/restore", nil, []int{404}},
+		{"list-alerts", "/alerts", nil, []int{200}},
+		{"list-alerts", "/alerts?project=q", nil, []int{404}},
+		{"acknowledge-alert", "/alerts/" + v.lacks.alert + "/acknowledge", seenBody{}, []int{404}},
+		{"list-hooks", "/projects/q/hooks", nil, []int{404}},
+		{"add-hook", "/projects/q/hooks", hookBody{URL: "https://example.org/"}, []int{404}},
+		{"remove-hook", "/hooks/" + v.lacks.hook, nil, []int{404}},
+		{"list-deliveries", "/hooks/" + v.lacks.hook + "/deliveries", nil, []int{404}},
+		{"test-hook", "/hooks/" + v.lacks.hook + "/test", nil, []int{404}},
+		{"add-share", "/shares", shareBody{Runs: []string{v.run.ID, v.other.ID}, Days: 1}, []int{404}},
+		{"add-share", "/shares", shareBody{Series: v.other.Series, Figure: "macs", Days: 1}, []int{404}},
+		{"list-shares", "/shares?runs=" + v.other.ID, nil, []int{200}},
+		{"revoke-share", "/shares/" + v.lacks.share, nil, []int{404}},
+		{"list-retention", "/retention", nil, []int{200}},
+		{"set-retention", "/retention/q", store.Rule{}, []int{404}},
+		{"set-retention", "/retention/*", store.Rule{}, []int{403}},
+		{"remove-retention", "/retention/q", nil, []int{404}},
+		{"preview-retention", "/retention/q/preview", store.Rule{}, []int{404}},
+		{"apply-retention", "/apply-retention", nil, []int{403}},
+		{"list-workers", "/workers", nil, []int{200}},
 		{"get-trend", "/series/" + v.other.Series + "/trend?figure=macs", nil, []int{404}},
 		{"add-token", "/tokens", tokenBody{Name: "k", Role: store.Read, Project: "q"}, []int{403, 404}},
 		{"add-token", "/tokens", tokenBody{Name: "k", Role: store.Read}, []int{403}},
@@ -224,6 +273,8 @@ func TestOneProject(t *testing.T) {
 		{"download-file", file, nil, []int{404}},
 		{"page", "/../.." + run + "/page", nil, []int{404}},
 		{"page", "/../.." + run + "/profile", nil, []int{404}},
+		{"page", "/../.." + run + "/report?as=.json", nil, []int{404}},
+		{"page", "/../.." + run + "/model", nil, []int{404}},
 		{"page", "/../../compare/page?runs=" + v.run.ID + "," + v.other.ID, nil, []int{404}},
 		{"page", "/../../metrics", nil, []int{403}},
 	}

@@ -112,7 +112,10 @@ func (s *Server) addHooks(api huma.API) {
 			if err == nil && d.Next == nil {
 				err = huma.Error409Conflict(fmt.Sprintf("%d events wait for this webhook already", store.MaxPending))
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			return tx.Log(who(ctx).name, "test webhook", h.ID)
 		})
 		if err == nil {
 			err = s.hooks.Attempt(ctx, &d)

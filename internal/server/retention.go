@@ -101,7 +101,7 @@ func (s *Server) addRetention(api huma.API) {
 		})
 		return &item[dueView]{v}, err
 	})
-	add(api, "POST /retention/apply", "apply-retention", store.Admin, "Apply all rules now, and remove files that nothing refers to for a day", func(ctx context.Context, _ *struct{}) (*item[sweptView], error) {
+	add(api, "POST /apply-retention", "apply-retention", store.Admin, "Apply all rules now, and remove files that nothing refers to for a day", func(ctx context.Context, _ *struct{}) (*item[sweptView], error) {
 		if who(ctx).project != "" {
 			return nil, huma.Error403Forbidden("the token is for one project: it cannot apply the rules of all")
 		}

@@ -64,7 +64,7 @@ func TestRetention(t *testing.T) {
 	// An undo lasts.
 	c.call(204, "POST", "/runs/"+runs[1].ID+"/restore", nil, nil)
 	var swept sweptView
-	if c.call(200, "POST", "/retention/apply", nil, &swept); swept.Runs != 0 {
+	if c.call(200, "POST", "/apply-retention", nil, &swept); swept.Runs != 0 {
 		t.Errorf("restored runs were deleted again: %+v", swept)
 	}
 	var r runView
@@ -111,7 +111,7 @@ func TestRetentionOfOneProject(t *testing.T) {
 	scoped.call(404, "PUT", "/retention/other", store.Rule{}, nil)
 	scoped.call(404, "POST", "/retention/other/preview", store.Rule{}, nil)
 	scoped.call(403, "PUT", "/retention/*", store.Rule{}, nil)
-	scoped.call(403, "POST", "/retention/apply", nil, nil)
+	scoped.call(403, "POST", "/apply-retention", nil, nil)
 	var rules listed[store.Rule]
 	if scoped.call(200, "GET", "/retention", nil, &rules); len(rules.Items) != 1 {
 		t.Errorf("rules %+v", rules.Items)

@@ -166,6 +166,7 @@ func (s *Server) Close() error {
 		err = s.db.Close()
 	}
 	if s.lock != nil {
+		_ = filelock.Release(s.lock)
 		err = errors.Join(err, s.lock.Close())
 	}
 	return err

@@ -602,7 +602,7 @@ func TestRoles(t *testing.T) {
 		{"GET", "/retention", nil, store.Admin},
 		{"PUT", "/retention/p", store.Rule{}, store.Admin},
 		{"POST", "/retention/p/preview", store.Rule{}, store.Admin},
-		{"POST", "/retention/apply", nil, store.Admin},
+		{"POST", "/apply-retention", nil, store.Admin},
 		{"GET", "/alerts", nil, store.Read},
 		{"GET", "/shares?runs=" + r.ID, nil, store.Start},
 		{"GET", "/projects/p/hooks", nil, store.Admin},

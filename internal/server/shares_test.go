@@ -58,7 +58,7 @@ func TestShares(t *testing.T) {
 	if text := c.call(200, "GET", "/shares?runs="+first.ID, nil, &list); len(list.Items) != 1 || strings.Contains(text, secret) {
 		t.Errorf("shares %s", text)
 	}
-	c.call(404, "GET", "/shares/"+one.ID, nil, nil)
+	c.call(405, "GET", "/shares/"+one.ID, nil, nil)
 	c.call(204, "DELETE", "/shares/"+one.ID, nil, nil)
 	if status, _, _ := see(one.Path); status != 404 {
 		t.Errorf("revoked: %d", status)

@@ -33,7 +33,9 @@ func TestTry(t *testing.T) {
 	if b, err := os.ReadFile(path); err != nil || string(b) != "a" {
 		t.Errorf("read %q, %v: nobody is kept from reading", b, err)
 	}
-	_ = first.Close()
+	if err := Release(first); err != nil {
+		t.Error(err)
+	}
 	if err := Wait(second); err != nil {
 		t.Error(err)
 	}

@@ -12,3 +12,6 @@ func Try(*os.File) error { return errors.ErrUnsupported }
 
 // Wait locks an open file or folder once it is free.
 func Wait(*os.File) error { return errors.ErrUnsupported }
+
+// Release ends a lock.
+func Release(*os.File) error { return errors.ErrUnsupported }

@@ -15,6 +15,10 @@ func Try(f *os.File) error { return take(f, unix.LOCK_EX|unix.LOCK_NB) }
 // Wait locks an open file or folder once it is free.
 func Wait(f *os.File) error { return take(f, unix.LOCK_EX) }
 
+// Release ends a lock. It ends for processes that are being started, too: they have the file until
+// they run.
+func Release(f *os.File) error { return take(f, unix.LOCK_UN) }
+
 func take(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how)
