@@ -44,6 +44,11 @@ const (
 	keysName   = "opmeter-keys"
 	// attempts is how often a job is given to a worker that falls silent, before it fails.
 	attempts = 5
+	// maxSubjects bounds the kinds of needs of jobs: each board of a lab is one. NATS alone allows 1,000.
+	maxSubjects = 100_000
+	// idleConsumer is after which time NATS removes the reader of a subject without jobs: each takes
+	// 0.1 MB of memory. One whose worker shows signs of life is not idle.
+	idleConsumer = time.Hour
 )
 
 // Options configure a queue.
@@ -166,7 +171,7 @@ func withoutPassword(urls string) string {
 func (q *Queue) prepare(ctx context.Context) (err error) {
 	q.stream, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{"jobs.>"}, Retention: jetstream.WorkQueuePolicy,
-		Storage: jetstream.FileStorage, Replicas: q.replicas, Duplicates: time.Hour,
+		Storage: jetstream.FileStorage, Replicas: q.replicas, Duplicates: time.Hour, MaxConsumers: maxSubjects,
 	})
 	if err != nil {
 		return err
@@ -428,6 +433,7 @@ func (q *Queue) consumer(ctx context.Context, subject string) (jetstream.Consume
 	c, err := q.stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: "jobs-" + base64.RawURLEncoding.EncodeToString(name[:]), FilterSubject: subject,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.o.Silence, MaxDeliver: -1, MaxAckPending: -1, Replicas: q.replicas,
+		InactiveThreshold: idleConsumer,
 	})
 	if err != nil {
 		return nil, err
@@ -563,6 +569,15 @@ func (q *Queue) takeFrom(ctx context.Context, subject, worker string) (*Lease, e
 		return nil, err
 	}
 	l, err := q.take(whole, c, worker)
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrConsumerDeleted) {
+		// NATS removed the reader because it was idle.
+		q.mu.Lock()
+		delete(q.queues, subject)
+		q.mu.Unlock()
+		if c, err = q.consumer(whole, subject); err == nil {
+			l, err = q.take(whole, c, worker)
+		}
+	}
 	if l != nil && ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), q.Release(whole, l.Token))
 	}
@@ -612,7 +627,7 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 		switch {
 		case j.State.Ended():
 			return ErrEnded
-		case meta.NumDelivered < j.Attempt:
+		case meta.NumDelivered <= j.Attempt: // a fresh reader counts from 1 again: not until it is above
 			return ErrLate
 		case len(runs) > 0: // the last worker reported, and the server ended before it said so
 			j.State, j.Runs = Done, runs

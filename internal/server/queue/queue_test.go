@@ -397,3 +397,40 @@ func TestWaiterGivesUp(t *testing.T) {
 		workers.Wait()
 	}
 }
+
+// A lab may have more boards than NATS has readers of a stream by default.
+func TestManyBoards(t *testing.T) {
+	t.Parallel()
+	q := open(t, t.TempDir(), time.Minute)
+	if n := q.stream.CachedInfo().Config.MaxConsumers; n < 10_000 {
+		t.Errorf("jobs for at most %d boards", n)
+	}
+}
+
+// NATS removes idle readers. Jobs do not notice, and numbers of deliveries never repeat.
+func TestIdleReader(t *testing.T) {
+	t.Parallel()
+	q := open(t, t.TempDir(), 100*time.Millisecond)
+	add(t, q, "a", Needs{Target: "host"})
+	forget := func() {
+		t.Helper()
+		for name := range q.stream.ConsumerNames(t.Context()).Name() {
+			if err := q.stream.DeleteConsumer(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	forget()
+	first := lease(t, q, host)
+	if err := q.Release(t.Context(), first.Token); err != nil {
+		t.Fatal(err)
+	}
+	forget()
+	second := lease(t, q, host)
+	if first.Job.Attempt != 1 || second.Job.Attempt <= 1 {
+		t.Errorf("attempts %d and %d", first.Job.Attempt, second.Job.Attempt)
+	}
+	if _, err := q.Finish(t.Context(), first.Token, []string{"late"}, ""); !errors.Is(err, ErrLate) {
+		t.Errorf("the first worker finishes the job of the second: %v", err)
+	}
+}
