@@ -36,6 +36,8 @@ var (
 	ErrStop = errors.New("the job was cancelled")
 	// ErrEnded says that a job ended before.
 	ErrEnded = errors.New("the job has ended")
+	// errSame says that a change changes nothing.
+	errSame = errors.New("nothing changes")
 )
 
 const (
@@ -711,8 +713,14 @@ func (q *Queue) held(ctx context.Context, token string, f func(*Job) error) (j J
 
 // Renew tells that a worker is alive and what it does. ErrStop says that it shall stop.
 func (q *Queue) Renew(ctx context.Context, token, doing string, share *float64) error {
-	j, reply, err := q.held(ctx, token, func(j *Job) error { j.Doing, j.Share = doing, share; return nil })
-	if err != nil {
+	j, reply, err := q.held(ctx, token, func(j *Job) error {
+		if j.Doing == doing && (j.Share == share || j.Share != nil && share != nil && *j.Share == *share) {
+			return errSame // no write
+		}
+		j.Doing, j.Share = doing, share
+		return nil
+	})
+	if err != nil && !errors.Is(err, errSame) {
 		return err
 	}
 	q.saw(ctx, j.Worker, nil)

@@ -99,6 +99,14 @@ func TestLife(t *testing.T) {
 	if err := q.Renew(t.Context(), l.Token, "measuring", &half); err != nil {
 		t.Error(err)
 	}
+	before, _ := q.Job(t.Context(), "a")
+	same := 0.5
+	if err := q.Renew(t.Context(), l.Token, "measuring", &same); err != nil {
+		t.Error(err)
+	}
+	if after, _ := q.Job(t.Context(), "a"); after.Revision != before.Revision {
+		t.Error("a report without news is written")
+	}
 	if j, err := q.Job(t.Context(), "a"); err != nil || j.State != Running || j.Doing != "measuring" || *j.Share != 0.5 || j.Worker != "w" {
 		t.Errorf("job %+v, %v", j, err)
 	}
