@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/opmeter/opmeter/internal/testing/s3"
 )
 
 // both runs a test with files in a folder and in a bucket.
@@ -30,10 +32,10 @@ func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
 	})
 	t.Run("bucket", func(t *testing.T) {
 		t.Parallel()
-		fake := newFake(t)
+		fake := s3.New(t)
 		test(t, func() *Store {
 			s := opened(t)
-			s.files = fake.bucket(t)
+			s.files = bucketOf(t, fake)
 			return s
 		})
 	})
