@@ -341,13 +341,16 @@ func (o *object) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if o.body == nil {
-		res, err := o.b.do(request{method: http.MethodGet, key: o.key, span: fmt.Sprintf("bytes=%d-%d", o.at, o.size-1)})
+		res, err := o.b.do(request{
+			method: http.MethodGet, key: o.key, span: fmt.Sprintf("bytes=%d-%d", o.at, o.size-1),
+		})
 		if err != nil {
 			return 0, err
 		}
-		if o.body = res.Body; res.StatusCode != http.StatusPartialContent {
-			return 0, fmt.Errorf("bucket %s: %s of a part of a file", o.b.name, res.Status)
+		if res.StatusCode != http.StatusPartialContent {
+			return 0, errors.Join(fmt.Errorf("bucket %s: %s for a part of a file", o.b.name, res.Status), res.Body.Close())
 		}
+		o.body = res.Body
 	}
 	n, err := o.body.Read(p)
 	o.at += int64(n)

@@ -103,16 +103,16 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case r.Method == "PUT":
+	case r.Method == http.MethodPut:
 		b, _ := io.ReadAll(r.Body)
 		if h := sha256.Sum256(b); hex.EncodeToString(h[:]) != r.Header.Get("X-Amz-Content-Sha256") {
 			refuse(400, "XAmzContentSHA256Mismatch")
 			return
 		}
 		f.Files[key] = b
-	case r.Method == "DELETE":
+	case r.Method == http.MethodDelete:
 		delete(f.Files, key)
-		w.WriteHeader(204)
+		w.WriteHeader(http.StatusNoContent)
 	case key == "":
 		q := r.URL.Query()
 		var names []string
