@@ -1,8 +1,11 @@
-// Command serve measures a server with many results, and kills its processes while they work.
+// Command serve measures a server with many results, jobs or workers, and kills its processes.
 //
 //	go run ./bench/serve -runs 100000                 # lists, searches and pages; restart
 //	go run ./bench/serve -runs 100000 -database URL   # the same with PostgreSQL
-//	go run ./bench/serve -kill 200 -jobs 1000         # kills server and workers at random moments
+//	go run ./bench/serve -kill 200 -jobs 1000         # kills server and workers at random times
+//	go run ./bench/serve -load                        # 1,000 small jobs a minute
+//	go run ./bench/serve -load -ab ./opmeter          # and whether measuring beside is disturbed
+//	go run ./bench/serve -fleet 200                   # 200 workers with 50 boards each
 //
 // Jobs are done by a stand-in for opmeter, so that only the server is measured.
 package main
@@ -34,22 +37,33 @@ func main() {
 	if os.Getenv(standIn) != "" {
 		os.Exit(answer(os.Args[1:]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "server" {
-		if err := serve(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "serve:", err)
-			os.Exit(1)
+	for name, part := range map[string]func([]string) error{"server": serve, "during": during} {
+		if len(os.Args) > 1 && os.Args[1] == name {
+			if err := part(os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, "serve:", err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
 	}
 	runs := flag.Int("runs", 100_000, "results to fill the database with")
 	database := flag.String("database", "", "URL of an empty PostgreSQL")
 	kills := flag.Int("kill", 0, "how often to kill, instead of measuring")
+	loaded := flag.Bool("load", false, "send 1,000 small jobs a minute, instead of measuring")
+	opmeter := flag.String("ab", "", "program opmeter that compares measurements beside an idle and a busy server")
+	budget := flag.Duration("budget", 3*time.Minute, "time of that comparison")
+	workers := flag.Int("fleet", 0, "how many workers to simulate, instead of measuring")
 	jobs := flag.Int("jobs", 1000, "jobs to send while processes are killed")
 	flag.Parse()
 	_ = os.Setenv(standIn, "1") // for children
 	run := func() error { return measure(*runs, *database) }
-	if *kills > 0 {
+	switch {
+	case *kills > 0:
 		run = func() error { return survive(*kills, *jobs, *database) }
+	case *loaded:
+		run = func() error { return load(*database, *opmeter, *budget) }
+	case *workers > 0:
+		run = func() error { return fleet(*database, *workers) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
@@ -106,6 +120,9 @@ func measure(n int, database string) (err error) {
 		return err
 	}
 	fmt.Printf("%d results written in %.0f s\n", n, time.Since(begin).Seconds())
+	if info, err := os.Stat(source); err == nil {
+		fmt.Printf("database: %.0f bytes a result\n", float64(info.Size())/float64(n))
+	}
 
 	begin = time.Now()
 	s, err := server.Open(ctx, options(data, database))
@@ -168,6 +185,9 @@ func options(data, database string) server.Options {
 	}
 }
 
+// figures are those of a run.
+var figures = []string{"latency_s", "energy_j", "macs", "ops", "params", "weights_bytes", "bytes_read", "bytes_written", "ram_bytes", "flash_bytes"}
+
 // lastSeries is the series with most runs.
 var lastSeries string
 
@@ -201,7 +221,6 @@ func fill(ctx context.Context, source, data string, n int) (ids []string, err er
 	if err != nil {
 		return nil, err
 	}
-	figures := []string{"latency_s", "energy_j", "macs", "ops", "params", "weights_bytes", "bytes_read", "bytes_written", "ram_bytes", "flash_bytes"}
 	const batch = 1000
 	for from := 0; from < n; from += batch {
 		err = db.Change(ctx, func(tx *store.Tx) error {
