@@ -422,7 +422,7 @@ func (r *rig) disturbance(opmeter string, budget, gap time.Duration) error {
 		return err
 	}
 	command := func(state string) string {
-		return fmt.Sprintf("%s during http://%s/%s %s profile %s --runs=20000 --warmup=1ms --output=%s", self, l.Addr(), state, opmeter, "examples/resnet8.yaml", filepath.Join(r.dir, state+".opmeter"))
+		return fmt.Sprintf("%s during http://%s/%s %s profile %s --runs=4000 --warmup=1ms --output=%s", self, l.Addr(), state, opmeter, "examples/resnet8.yaml", filepath.Join(r.dir, state+".opmeter"))
 	}
 	c := exec.Command(opmeter, "ab", "--command", command("idle"), command("serving"), "--name=idle", "--name=serving", "--budget="+budget.String())
 	c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, standIn+"=") })
