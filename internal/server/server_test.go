@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -555,7 +556,12 @@ func TestOtherOrigins(t *testing.T) {
 // other starts a server that other computers reach, with the first token.
 func other(t *testing.T) *client {
 	t.Helper()
-	c := start(t, func(o *Options) { o.Listen, o.Cert = "0.0.0.0:0", "cert.pem" })
+	return otherWith(t)
+}
+
+func otherWith(t *testing.T, change ...func(*Options)) *client {
+	t.Helper()
+	c := start(t, append(change, func(o *Options) { o.Listen, o.Cert = "0.0.0.0:0", "cert.pem" })...)
 	secret, err := c.s.FirstToken(t.Context())
 	if err != nil || secret == "" {
 		t.Fatalf("first token %q, %v", secret, err)
@@ -811,7 +817,9 @@ func TestHostileWorker(t *testing.T) {
 	long.Series.Model = strings.Repeat("x", 1000)
 	absent := *ok
 	absent.Hash = strings.Repeat("0", 64)
-	for _, r := range []*work.Result{&long, &absent, {Hash: hash, Figures: make([]store.Figure, 300)}} {
+	figure := *ok
+	figure.Figures = []store.Figure{{Name: strings.Repeat("x", 1000)}}
+	for _, r := range []*work.Result{&long, &absent, &figure, {Hash: hash, Figures: make([]store.Figure, 300)}} {
 		c.call(422, "POST", "/leases/end", work.End{Token: one.Token, Result: r}, nil)
 	}
 	c.call(200, "POST", "/leases/end", work.End{Token: one.Token, Result: ok}, nil)
@@ -821,6 +829,35 @@ func TestHostileWorker(t *testing.T) {
 	if c.call(200, "GET", "/runs", nil, &l); len(l.Items) != 1 {
 		t.Errorf("%d runs", len(l.Items))
 	}
+}
+
+// A worker that does not end a cancelled job loses it: signs of life no longer count.
+func TestEndlessWorker(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(o *Options) { o.Worker, o.Silence = false, 500*time.Millisecond })
+	id := c.job("a").ID
+	var l queue.Lease
+	lease := leaseBody{Worker: "w", Offers: queue.Offers{Targets: []string{"host"}, CPUs: []string{}, Engines: []string{}, Boards: []string{}}}
+	c.call(200, "POST", "/leases", lease, &l)
+	half, much := 0.5, 7.0
+	c.call(200, "PUT", "/leases", work.Renewal{Token: l.Token, Doing: "mining", Share: &half}, nil)
+	c.call(422, "PUT", "/leases", work.Renewal{Token: l.Token, Share: &much}, nil)
+	c.call(422, "PUT", "/leases", work.Renewal{Token: l.Token, Doing: strings.Repeat("x", 5000)}, nil)
+	c.call(422, "POST", "/leases/end", work.End{Token: l.Token, Problem: strings.Repeat("x", 5000)}, nil)
+	c.call(200, "POST", "/jobs/"+id+"/cancel", nil, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer stop()
+	workers.Go(func() { // the worker goes on
+		for ctx.Err() == nil && !errors.Is(c.s.queue.Renew(ctx, l.Token, "mining", nil), queue.ErrLate) {
+		}
+	})
+	workers.Go(func() { _, _ = c.s.queue.Lease(ctx, "honest", &lease.Offers) }) // another one looks for jobs
+	if j := c.until(id, ended); j.State != queue.Cancelled {
+		t.Errorf("job %+v", j)
+	}
+	c.call(409, "POST", "/leases/end", work.End{Token: l.Token, Result: &work.Result{Hash: c.upload("late"), Figures: []store.Figure{}}}, nil)
 }
 
 // A defect of a handler is an answer, and the server goes on.

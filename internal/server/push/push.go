@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/work"
@@ -174,7 +175,7 @@ func Push(ctx context.Context, o *Options) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		if !o.Wait {
-			fmt.Fprintf(o.Out, "%s  %s\n", path, o.at("/jobs/"+jobs[i].ID))
+			fmt.Fprintf(o.Out, "%s  %s\n", text.Clean(path), o.at("/jobs/"+jobs[i].ID))
 		}
 	}
 	for i, path := range all {
@@ -189,7 +190,7 @@ func Push(ctx context.Context, o *Options) error {
 		switch j := &jobs[i]; {
 		case !o.Wait:
 		case len(j.Runs) > 0:
-			fmt.Fprintf(o.Out, "%s  %s\n", path, o.at("/runs/"+j.Runs[0]))
+			fmt.Fprintf(o.Out, "%s  %s\n", text.Clean(path), o.at("/runs/"+j.Runs[0]))
 		default:
 			failed = append(failed, fmt.Errorf("%s: %s", path, cmp.Or(j.Error, "the job was cancelled")))
 		}
@@ -198,7 +199,9 @@ func Push(ctx context.Context, o *Options) error {
 }
 
 // at is the address of a page of the server.
-func (o *Options) at(path string) string { return strings.TrimSuffix(o.Server.URL, "/") + path }
+func (o *Options) at(path string) string {
+	return text.Clean(strings.TrimSuffix(o.Server.URL, "/") + path)
+}
 
 // send uploads a file and starts its job. The same file of the same commit makes one job, however
 // often a CI job is repeated.

@@ -2,6 +2,7 @@ package push
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/server/work"
 )
 
@@ -47,6 +49,7 @@ type fake struct {
 	uploaded map[string]string
 	asked    int
 	problem  string
+	run      string
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +90,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case f.problem != "":
 			answer(http.StatusOK, map[string]any{"id": id, "state": "failed", "error": f.problem})
 		default:
-			answer(http.StatusOK, map[string]any{"id": id, "state": "done", "runs": []string{"r1"}})
+			answer(http.StatusOK, map[string]any{"id": id, "state": "done", "runs": []string{cmp.Or(f.run, "r1")}})
 		}
 	}
 }
@@ -142,6 +145,17 @@ func TestPush(t *testing.T) {
 	if err := Push(t.Context(), &o); err == nil || strings.Count(err.Error(), "broken model") != 3 {
 		t.Errorf("failed jobs: %v", err)
 	}
+	// Names of files and answers of the server reach the terminal without control characters.
+	f.problem, f.run = "", "r\x1b]0;title\a\u202e\u009b"
+	out.Reset()
+	o.Paths = []string{write("a\x1b[31m\nb\u202e.onnx", "model")}
+	if err := Push(t.Context(), &o); err != nil {
+		t.Fatal(err)
+	}
+	if line := strings.TrimSuffix(out.String(), "\n"); !strings.Contains(line, "/runs/r") || strings.ContainsFunc(line, text.Hidden) {
+		t.Errorf("printed %q", line)
+	}
+	f.problem = "broken model"
 	o.Paths = []string{filepath.Join(dir, "results", "deep", "a.opmeter"), t.TempDir()}
 	if err := Push(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "no profile") {
 		t.Errorf("folder without a profile: %v", err)

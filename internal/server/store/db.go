@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	_ "github.com/jackc/pgx/v5/stdlib"       // the driver "pgx"
 	_ "github.com/ncruces/go-sqlite3/driver" // the driver "sqlite3"
@@ -187,14 +188,28 @@ func (t *Tx) sql(q string) string {
 	return b.String()
 }
 
+// storable makes texts from outside such that both databases take them: UTF-8 without NUL.
+func storable(args []any) []any {
+	for i, a := range args {
+		v := reflect.ValueOf(a)
+		if v.Kind() != reflect.String {
+			continue
+		}
+		if s := v.String(); strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
+			args[i] = strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+		}
+	}
+	return args
+}
+
 func (t *Tx) exec(q string, args ...any) error {
-	_, err := t.tx.ExecContext(t.ctx, t.sql(q), args...)
+	_, err := t.tx.ExecContext(t.ctx, t.sql(q), storable(args)...)
 	return err
 }
 
 // one executes a statement that must change a row.
 func (t *Tx) one(q string, args ...any) error {
-	r, err := t.tx.ExecContext(t.ctx, t.sql(q), args...)
+	r, err := t.tx.ExecContext(t.ctx, t.sql(q), storable(args)...)
 	if err != nil {
 		return err
 	}
@@ -205,7 +220,7 @@ func (t *Tx) one(q string, args ...any) error {
 }
 
 func (t *Tx) row(q string, args ...any) *sql.Row {
-	return t.tx.QueryRowContext(t.ctx, t.sql(q), args...)
+	return t.tx.QueryRowContext(t.ctx, t.sql(q), storable(args)...)
 }
 
 // columns names the columns of a struct, by the tag "db" of its fields.
@@ -226,7 +241,7 @@ func insert[T any](t *Tx, table string, v *T) error {
 		args[i] = reflect.ValueOf(v).Elem().Field(f).Interface()
 	}
 	r, err := t.tx.ExecContext(t.ctx, t.sql("INSERT INTO "+table+" ("+strings.Join(names, ", ")+") VALUES (?"+
-		strings.Repeat(", ?", len(names)-1)+") ON CONFLICT DO NOTHING"), args...)
+		strings.Repeat(", ?", len(names)-1)+") ON CONFLICT DO NOTHING"), storable(args)...)
 	if err != nil {
 		return err
 	}
@@ -239,7 +254,7 @@ func insert[T any](t *Tx, table string, v *T) error {
 // list returns rows. The rest of the statement follows the name of the table.
 func list[T any](t *Tx, table, rest string, args ...any) (out []T, err error) {
 	names, fields := columns(reflect.TypeFor[T]())
-	rows, err := t.tx.QueryContext(t.ctx, t.sql("SELECT "+strings.Join(names, ", ")+" FROM "+table+" "+rest), args...)
+	rows, err := t.tx.QueryContext(t.ctx, t.sql("SELECT "+strings.Join(names, ", ")+" FROM "+table+" "+rest), storable(args)...)
 	if err != nil {
 		return nil, err
 	}

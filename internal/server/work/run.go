@@ -52,6 +52,9 @@ func (r *Result) Check() error {
 		return fmt.Errorf("%d figures, at most %d", len(r.Figures), maxFigures)
 	}
 	for _, f := range r.Figures {
+		if f.Name == "" || len(f.Name) > longest || strings.ToValidUTF8(f.Name, "") != f.Name {
+			return errors.New("a figure has no name, or one that is too long or no UTF-8")
+		}
 		for _, v := range []*float64{&f.Value, f.Low, f.High} {
 			if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
 				return fmt.Errorf("figure %s is no number", f.Name)
