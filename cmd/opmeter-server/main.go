@@ -50,7 +50,7 @@ func run(ctx context.Context, what string, args []string) error {
 	f.StringVar(&o.Program, "opmeter", "", "file of opmeter")
 	f.DurationVar(&o.Limit, "limit", 10*time.Minute, "longest time of a job")
 	f.Int64Var(&o.Memory, "memory", 0, "most memory of a job in bytes")
-	format := f.String("log", "text", "text or json")
+	format := f.String("log", formatAuto, "auto, text or json")
 	verbose := f.Bool("verbose", false, "log requests too")
 	var (
 		remote work.Remote
@@ -89,10 +89,9 @@ func run(ctx context.Context, what string, args []string) error {
 	if *verbose {
 		level = slog.LevelDebug
 	}
-	if h := (&slog.HandlerOptions{Level: level}); *format == "json" {
-		o.Log = slog.New(slog.NewJSONHandler(os.Stderr, h))
-	} else {
-		o.Log = slog.New(slog.NewTextHandler(os.Stderr, h))
+	var err error
+	if o.Log, err = logTo(os.Stderr, *format, level); err != nil {
+		return err
 	}
 	if what == "serve" {
 		return serve(ctx, o)

@@ -33,7 +33,7 @@ const (
 func newServe(a *app) *cobra.Command {
 	var (
 		data, listen, database, nats, files, cert, key string
-		memory                                         string
+		memory, logs                                   string
 		open, worker, verbose                          bool
 		limit                                          time.Duration
 	)
@@ -69,7 +69,7 @@ opmeter worker lets other computers and their boards do jobs.`,
 			}
 			args := []string{
 				"serve", "-data=" + data, "-listen=" + listen, "-database=" + database, "-nats=" + nats, "-files=" + files, "-tls-cert=" + cert, "-tls-key=" + key,
-				"-worker=" + strconv.FormatBool(worker), "-verbose=" + strconv.FormatBool(verbose), "-limit=" + limit.String(), most,
+				"-worker=" + strconv.FormatBool(worker), "-verbose=" + strconv.FormatBool(verbose), "-limit=" + limit.String(), most, "-log=" + logs,
 			}
 			return a.serve(c.Context(), args, nil, func(line string) {
 				switch what, text, _ := strings.Cut(line, " "); what {
@@ -100,14 +100,15 @@ opmeter worker lets other computers and their boards do jobs.`,
 	f.BoolVar(&worker, "worker", true, "do jobs on this computer (--worker=false: do not)")
 	f.BoolVar(&verbose, "verbose", false, "log every request")
 	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
+	f.StringVar(&logs, "log", "auto", "`FORMAT` of the log on standard error: text, json, or auto (text on a terminal, json elsewhere)")
 	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, on Linux (default: three quarters of this computer's)")
 	return c
 }
 
 func newServerWorker(a *app) *cobra.Command {
 	var (
-		server, name, memory string
-		limit                time.Duration
+		server, name, memory, logs string
+		limit                      time.Duration
 	)
 	c := &cobra.Command{
 		Use:   "worker",
@@ -126,7 +127,7 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 			if err != nil {
 				return err
 			}
-			args := []string{"worker", "-server=" + server, "-name=" + name, "-limit=" + limit.String(), most}
+			args := []string{"worker", "-server=" + server, "-name=" + name, "-limit=" + limit.String(), most, "-log=" + logs}
 			return a.serve(c.Context(), args, nil, func(line string) {
 				if line == "ready" {
 					fmt.Fprintf(a.out, "This computer does jobs of %s. Ctrl-C ends the worker.\n", server)
@@ -138,6 +139,7 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 	f.StringVar(&server, "server", "", "`URL` of the server")
 	f.StringVar(&name, "name", "", "`NAME` of this worker (default: that of the computer)")
 	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
+	f.StringVar(&logs, "log", "auto", "`FORMAT` of the log on standard error: text, json, or auto (text on a terminal, json elsewhere)")
 	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, on Linux (default: three quarters of this computer's)")
 	return c
 }
