@@ -142,11 +142,10 @@ func (c *Command) watch(ctx context.Context, group *subprocess.Group, end contex
 // size is how many bytes the files of a folder have. Links are not followed.
 func size(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // removed meanwhile
-		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
+		if err == nil { // others were removed meanwhile
+			if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+				bytes += info.Size()
+			}
 		}
 		return nil
 	})

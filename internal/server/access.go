@@ -169,5 +169,18 @@ func (r *recorded) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
+// Write gives each piece of an answer its time: whoever reads too slowly holds no file and no page.
+func (r *recorded) Write(b []byte) (n int, err error) {
+	control := http.NewResponseController(r.ResponseWriter)
+	for len(b) > 0 && err == nil {
+		_ = control.SetWriteDeadline(time.Now().Add(slowest)) // tests have no connection
+		var k int
+		k, err = r.ResponseWriter.Write(b[:min(len(b), piece)])
+		n, b = n+k, b[k:]
+	}
+	_ = control.SetWriteDeadline(time.Time{}) // events wait for longer
+	return n, err
+}
+
 // Unwrap lets [http.ResponseController] reach the connection.
 func (r *recorded) Unwrap() http.ResponseWriter { return r.ResponseWriter }

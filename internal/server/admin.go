@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -117,7 +118,7 @@ func (s *Server) addAdmin(api huma.API) {
 		return &item[systemView]{systemView{buildinfo.Version(), s.open, s.o.MaxFile, work.Options(), reports, profile.Quantities()}}, nil
 	})
 	add(api, "GET /targets", "list-targets", store.Read, "Targets that jobs can estimate for", func(ctx context.Context, _ *struct{}) (*item[listed[work.Target]], error) {
-		all, err := s.runner.Targets(ctx)
+		all, err := s.targets.get(ctx, &s.runner)
 		return &item[listed[work.Target]]{cut(all, len(all), nil)}, err
 	})
 	type cookie struct {
@@ -152,6 +153,21 @@ func (s *Server) addAdmin(api huma.API) {
 	add(api, "DELETE /session", "sign-out", store.Read, "Forget the token", func(ctx context.Context, _ *struct{}) (*cookie, error) {
 		return signed("", -1), s.log(ctx, who(ctx).name, "sign out", who(ctx).id)
 	})
+}
+
+// targets remembers what opmeter lists: a process for each request would be a way to tire the server.
+type targets struct {
+	mu  sync.Mutex
+	all []work.Target
+}
+
+func (t *targets) get(ctx context.Context, r *work.Runner) (_ []work.Target, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all, err = r.Targets(ctx)
+	}
+	return t.all, err
 }
 
 // log adds a line to the audit log for a change outside the database.

@@ -143,10 +143,15 @@ func TestUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// deadlines notes the times that a body gets.
+// deadlines notes the times that a body and an answer get.
 type deadlines struct {
 	httptest.ResponseRecorder
-	all []time.Time
+	all, written []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.written = append(d.written, t)
+	return nil
 }
 
 func (d *deadlines) SetReadDeadline(t time.Time) error {
@@ -165,6 +170,11 @@ func TestSlowUpload(t *testing.T) {
 	c.s.handler.ServeHTTP(w, r)
 	if w.Code != http.StatusRequestTimeout || w.Header().Get(offsetHeader) != "2" || len(w.all) == 0 {
 		t.Errorf("stalled upload: %d %s, %d deadlines", w.Code, w.Body, len(w.all))
+	}
+	w = &deadlines{ResponseRecorder: *httptest.NewRecorder()}
+	answer := &recorded{ResponseWriter: w}
+	if n, err := answer.Write(make([]byte, 2*piece+1)); n != 2*piece+1 || err != nil || w.Body.Len() != n || len(w.written) != 4 || !w.written[3].IsZero() {
+		t.Errorf("answer: %d bytes, %v, deadlines %v", n, err, w.written)
 	}
 	w = &deadlines{}
 	p := &patient{r: strings.NewReader(strings.Repeat("x", 3*piece)), control: http.NewResponseController(w)}

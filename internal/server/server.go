@@ -69,6 +69,7 @@ type Server struct {
 	longPoll time.Duration
 	lock     *os.File
 	partials partials
+	targets  targets
 	own      Certificate
 	metrics  metrics
 	hooks    *hook.Sender
