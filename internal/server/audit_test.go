@@ -64,6 +64,50 @@ func (c *client) ask(method, path string, body any) (int, string, http.Header) {
 	return c.send(method, path, r, header...)
 }
 
+// TestEveryRole calls each operation with each role: nobody gets in without a token, and no role
+// below that of the operation.
+func TestEveryRole(t *testing.T) {
+	t.Parallel()
+	c := other(t)
+	c.s.longPoll = time.Millisecond
+	// What reads needs the role read, what changes something the role run, but for these.
+	least := map[string]store.Role{
+		"sign-in": anyone, "sign-out": store.Read, "uploaded": store.Start,
+		"add-token": store.Admin, "list-tokens": store.Admin, "revoke-token": store.Admin, "list-audit": store.Admin,
+	}
+	operations := c.described()
+	for _, path := range []string{"/metrics", "/runs/x/page", "/runs/x/profile", "/compare/page?runs=a,b"} {
+		operations = append(operations, operation{http.MethodGet, path, path})
+	}
+	callers := []*client{c.as(store.Read, ""), c.as(store.Start, ""), c.as(store.Admin, "")}
+	nobody := *c
+	nobody.token = ""
+	for _, o := range operations {
+		need, ok := least[o.id]
+		delete(least, o.id)
+		switch {
+		case ok:
+		case o.method == http.MethodGet:
+			need = store.Read
+		default:
+			need = store.Start
+		}
+		path := strings.NewReplacer("{id}", "x", "{hash}", "x").Replace(o.path)
+		if status, text, _ := nobody.ask(o.method, path, nil); (status == http.StatusUnauthorized) != (need != anyone) {
+			t.Errorf("%s without a token: %d %s", o.id, status, text)
+		}
+		for i, caller := range callers {
+			status, text, _ := caller.ask(o.method, path, nil)
+			if allowed := need == anyone || i >= slices.Index(store.Roles, need); allowed == (status == http.StatusForbidden) || status == http.StatusUnauthorized {
+				t.Errorf("%s as %s: %d %s, it needs %s", o.id, store.Roles[i], status, text, need)
+			}
+		}
+	}
+	for id := range least {
+		t.Errorf("operation %s is not described", id)
+	}
+}
+
 // stage is a server with a run, a job that waits and a lease, as operations need them.
 type stage struct {
 	*client
