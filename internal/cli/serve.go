@@ -43,15 +43,13 @@ func newServe(a *app) *cobra.Command {
 		Long: `Start a server and open its page: drop a model or a record on it, and see the profile. Results stay
 in a folder of this computer. Without --listen, only this computer reaches the page.
 
-For a team, --listen takes an address that others reach. That needs a token, which the first start
-prints. It uses TLS: with your certificate, or with one that the server makes. --database, --nats and
---files name a PostgreSQL, a NATS and a bucket of S3 instead of those inside. The credentials of the
-bucket are read from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+For a team, --listen takes an address that others reach, by TLS and with the token that the first
+start prints. --database, --nats and --files name a PostgreSQL, a NATS and a bucket of S3 instead of
+those inside; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are the credentials of the bucket.
 opmeter worker lets other computers and their boards do jobs.`,
 		Example: `  opmeter serve
   opmeter serve --listen 127.0.0.1:8080 --data results --open=false
-  opmeter serve --listen 0.0.0.0:8443
-  opmeter serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
+  opmeter serve --listen 0.0.0.0:8443`,
 		Args: none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if data == "" {
@@ -94,14 +92,14 @@ opmeter worker lets other computers and their boards do jobs.`,
 	f.StringVar(&database, "database", "", "`URL` of a PostgreSQL (default: SQLite in the folder)")
 	f.StringVar(&nats, "nats", "", "`URL` of a NATS with JetStream (default: inside the server)")
 	f.StringVar(&files, "files", "", "`s3://BUCKET/PREFIX` for profiles and models (default: the folder)")
-	f.StringVar(&cert, "tls-cert", "", "`FILE`: certificate for TLS (default for other computers: one that the server makes)")
+	f.StringVar(&cert, "tls-cert", "", "`FILE`: certificate (default: the server makes one)")
 	f.StringVar(&key, "tls-key", "", "`FILE`: its key")
 	f.BoolVar(&open, "open", true, "open the page in the browser (--open=false: do not)")
 	f.BoolVar(&worker, "worker", true, "do jobs on this computer (--worker=false: do not)")
 	f.BoolVar(&verbose, "verbose", false, "log every request")
 	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
-	f.StringVar(&logs, "log", "auto", "`FORMAT` of the log on standard error: text, json, or auto (text on a terminal, json elsewhere)")
-	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, on Linux (default: three quarters of this computer's)")
+	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto: text on a terminal")
+	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, such as 4GiB (Linux)")
 	return c
 }
 
@@ -139,8 +137,8 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 	f.StringVar(&server, "server", "", "`URL` of the server")
 	f.StringVar(&name, "name", "", "`NAME` of this worker (default: that of the computer)")
 	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
-	f.StringVar(&logs, "log", "auto", "`FORMAT` of the log on standard error: text, json, or auto (text on a terminal, json elsewhere)")
-	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, on Linux (default: three quarters of this computer's)")
+	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto: text on a terminal")
+	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, such as 4GiB (Linux)")
 	return c
 }
 

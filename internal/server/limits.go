@@ -18,7 +18,7 @@ type allowance struct {
 }
 
 // The allowances of a server that other computers reach. An address is an IPv4 address or a network
-// of IPv6 (/64). docs/howto/serve.md shows them.
+// of IPv6 (/64). docs/howto/serve.md shows them all.
 var (
 	addressRequests = &allowance{"requests from this address", 50, 500}
 	tokenRequests   = &allowance{"requests with this token", 500, 2000} // a fleet of workers may share one
@@ -30,6 +30,9 @@ const (
 	// tokenUploading bounds the uploads with one token at the same time, uploading those of all.
 	tokenUploading = 32
 	uploading      = 256
+	// headerTime and maxHeader bound the header of a request.
+	headerTime = 10 * time.Second
+	maxHeader  = 64 << 10
 	// maxKnown bounds the addresses and tokens that are remembered of each allowance.
 	maxKnown = 10_000
 )

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -180,5 +182,29 @@ func TestSlowUpload(t *testing.T) {
 	p := &patient{r: strings.NewReader(strings.Repeat("x", 3*piece)), control: http.NewResponseController(w)}
 	if n, err := io.Copy(io.Discard, p); n != 3*piece || err != nil || len(w.all) < 3 || len(w.all) > 4 {
 		t.Errorf("%d bytes, %v, %d deadlines", n, err, len(w.all))
+	}
+}
+
+// TestLimitsAreDocumented: the tables of the guide hold the figures of the code.
+func TestLimitsAreDocumented(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile(filepath.FromSlash("../../docs/howto/serve.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(what string, a *allowance) string {
+		return fmt.Sprintf("| %s | %d | %v |", what, a.burst, a.perSecond)
+	}
+	for _, want := range []string{
+		row("requests | an address", addressRequests), row("requests | a token", tokenRequests),
+		row("uploads | a token", tokenUploads), row("wrong tokens | an address", failedSignIns),
+		fmt.Sprintf("| uploads at the same time | %d with one token, %d of all |", tokenUploading, uploading),
+		fmt.Sprintf("| a piece of %d KB of an upload or of an answer | %.0f s |", piece>>10, slowest.Seconds()),
+		fmt.Sprintf("| the header of a request | %.0f s, %d KB |", headerTime.Seconds(), maxHeader>>10),
+		fmt.Sprintf("| jobs that wait or run | %d,000 |", maxWaiting/1000),
+	} {
+		if !strings.Contains(string(guide), want) {
+			t.Errorf("docs/howto/serve.md lacks %s", want)
+		}
 	}
 }

@@ -196,7 +196,7 @@ func (s *Server) Serve(ctx context.Context, ready func(url string)) error {
 		return fmt.Errorf("--listen %s: %w: choose another port, or 0 for a free one", s.o.Listen, err)
 	}
 	h := &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: s.handler, ReadHeaderTimeout: headerTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog:    slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
 	}
