@@ -144,6 +144,8 @@ func asProblem(err error) error {
 		return huma.NewError(http.StatusRequestEntityTooLarge, err.Error())
 	case errors.As(err, &unable), errors.Is(err, blob.ErrHash):
 		return huma.Error422UnprocessableEntity(err.Error())
+	case errors.Is(err, program.ErrLimit), errors.Is(err, program.ErrMemory), errors.Is(err, program.ErrDisk):
+		return huma.Error422UnprocessableEntity("the profile is too large for its page: it exceeded the " + err.Error() + " of a child process")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return huma.Error503ServiceUnavailable("the request ended before its answer")
 	}

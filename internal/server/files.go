@@ -84,7 +84,7 @@ func (s *Server) forRole(need store.Role, next http.HandlerFunc) http.HandlerFun
 func (s *Server) failed(w http.ResponseWriter, err error) {
 	var e huma.StatusError
 	if errors.As(asProblem(err), &e) {
-		problem(w, e.GetStatus(), err.Error())
+		problem(w, e.GetStatus(), e.Error())
 	}
 }
 
