@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -18,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/atomicfile"
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/server"
@@ -53,9 +56,11 @@ func run(ctx context.Context, what string, args []string) error {
 	format := f.String("log", formatAuto, "auto, text or json")
 	verbose := f.Bool("verbose", false, "log requests too")
 	var (
-		remote work.Remote
-		name   string
-		sent   = push.Options{Server: &remote, Out: os.Stdout}
+		remote  work.Remote
+		name    string
+		base    string
+		comment string
+		sent    = push.Options{Server: &remote, Out: os.Stdout}
 	)
 	switch what {
 	case "serve":
@@ -79,6 +84,8 @@ func run(ctx context.Context, what string, args []string) error {
 		f.StringVar(&sent.Labels.Pull, "pull", "", "pull request")
 		f.Func("tag", "tag", func(t string) error { sent.Tags = append(sent.Tags, t); return nil })
 		f.BoolVar(&sent.Wait, "wait", true, "wait for the results")
+		f.StringVar(&base, "base", "", "commit to compare with")
+		f.StringVar(&comment, "comment", "", "file for the text of a comment")
 	default:
 		return fmt.Errorf("unknown part %q: expected serve, worker or push", what)
 	}
@@ -109,7 +116,32 @@ func run(ctx context.Context, what string, args []string) error {
 	l := &sent.Labels
 	l.Branch, l.Commit, l.Pull = cmp.Or(l.Branch, known.Branch), cmp.Or(l.Commit, known.Commit), cmp.Or(l.Pull, known.Pull)
 	sent.Paths = f.Args()
-	return push.Push(ctx, &sent)
+	if !sent.Wait {
+		return push.Push(ctx, &sent)
+	}
+	var err error
+	if sent.Bases, err = push.Bases(ctx, ".", base, os.Getenv); err != nil {
+		return err
+	}
+	return commented(ctx, &sent, comment)
+}
+
+// commented pushes, and writes the text of a comment to a file, to standard output for "-".
+func commented(ctx context.Context, o *push.Options, file string) error {
+	switch file {
+	case "":
+		return push.Push(ctx, o)
+	case "-":
+		o.Comment, o.Out = os.Stdout, io.Discard
+		return push.Push(ctx, o)
+	}
+	var text bytes.Buffer
+	o.Comment = &text
+	err := push.Push(ctx, o)
+	if text.Len() > 0 {
+		err = errors.Join(err, atomicfile.Write(file, text.Bytes()))
+	}
+	return err
 }
 
 // connect prepares the client of a server elsewhere, with its token and certificate.

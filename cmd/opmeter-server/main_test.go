@@ -111,6 +111,18 @@ func TestServe(t *testing.T) {
 	if err := push.Wait(); err != nil || !strings.HasPrefix(line, model+"  ") {
 		t.Errorf("push: %q, %v", line, err)
 	}
+	// A second commit compares with the first.
+	again := exec.Command(os.Args[0], "push", model, "--server", url, "--project", "p", "--commit", "def", "--base", "abc", "--comment", "comment.md")
+	again.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0])
+	again.Dir = dir // no repository
+	out, err := again.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "compared with commit abc: "+url+"compare?runs=") {
+		t.Errorf("second push: %v\n%s", err, out)
+	}
+	comment, err := os.ReadFile(filepath.Join(dir, "comment.md"))
+	if text := string(comment); err != nil || !strings.HasPrefix(text, "<!-- opmeter push p -->\n**") || !strings.Contains(text, "| Time | ") || !strings.Contains(text, "| Multiply-accumulates | ") {
+		t.Errorf("comment: %v\n%s", err, text)
+	}
 	worker.end()
 	server.end()
 }
@@ -259,6 +271,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"push", "absent", "--server", "http://127.0.0.1:1", "--project", "p"}, "absent"},
 		{[]string{"push", dir, "--server", "http://127.0.0.1:1", "--project", "p"}, "no profile"},
 		{[]string{"push", dir, "--server", "http://127.0.0.1:1"}, "--project"},
+		{[]string{"push", dir, "--server", "http://127.0.0.1:1", "--project", "p", "--wait=false", "--comment", "-"}, "--wait=false"},
 	} {
 		cmd := exec.Command(os.Args[0], c.args...)
 		cmd.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0])

@@ -144,9 +144,9 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 
 func newPush(a *app) *cobra.Command {
 	var (
-		server, project, branch, commit, pull string
-		tags                                  []string
-		wait                                  bool
+		server, project, branch, commit, pull, base, comment string
+		tags                                                 []string
+		wait                                                 bool
 	)
 	c := &cobra.Command{
 		Use:   "push FILE | DIR...",
@@ -154,9 +154,14 @@ func newPush(a *app) *cobra.Command {
 		Long: `Send files to an opmeter server and print where their results are. Saved profiles are stored as they
 are, models are measured by the workers of the server, profiles and traces of other tools are
 imported. A folder stands for the profiles inside. Branch, commit and pull request are taken from the
-CI job, or from git. The token is read from OPMETER_TOKEN.`,
+CI job, or from git. The token is read from OPMETER_TOKEN.
+
+Results are compared with those of the base: of the merge base with the branch that the change is
+for, or of the commit before it on that branch that has results. --comment writes a comment for the
+pull request: what got better or worse, with intervals. Its first line is the same each time.`,
 		Example: `  opmeter push result.opmeter --server https://lab.example:8443 --project speech
-  opmeter push results/ --server http://127.0.0.1:8080 --project a --tag nightly`,
+  opmeter push results/ --server http://127.0.0.1:8080 --project a --tag nightly
+  opmeter push a.onnx --server http://127.0.0.1:8080 --project a --comment c.md`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkServer(server); err != nil {
@@ -165,9 +170,12 @@ CI job, or from git. The token is read from OPMETER_TOKEN.`,
 			if project == "" {
 				return useError("--project: name the project on the server")
 			}
+			if !wait && (base != "" || comment != "") {
+				return useError("--wait=false: without results there is nothing to compare: leave out --base and --comment")
+			}
 			pass := []string{
 				"push", "-server=" + server, "-project=" + project, "-branch=" + branch, "-commit=" + commit, "-pull=" + pull,
-				"-wait=" + strconv.FormatBool(wait),
+				"-wait=" + strconv.FormatBool(wait), "-base=" + base, "-comment=" + comment,
 			}
 			for _, t := range tags {
 				pass = append(pass, "-tag="+t)
@@ -182,6 +190,8 @@ CI job, or from git. The token is read from OPMETER_TOKEN.`,
 	f.StringVar(&commit, "commit", "", "`ID` of the commit (default: of the CI job, or of git)")
 	f.StringVar(&pull, "pull", "", "`N`: number of the pull request (default: of the CI job)")
 	f.StringArrayVar(&tags, "tag", nil, "`TEXT…`: tag of the results")
+	f.StringVar(&base, "base", "", "`COMMIT` to compare with (default: the merge base with the branch that the change is for)")
+	f.StringVar(&comment, "comment", "", "`FILE`: write a comment for the pull request in Markdown; - is standard output")
 	f.BoolVar(&wait, "wait", true, "wait for the results (--wait=false: do not)")
 	return c
 }

@@ -65,33 +65,46 @@ func (r *Result) markdown(w io.Writer) error {
 	for _, f := range r.facts() {
 		fmt.Fprintf(&b, "- %s: %s\n", f[0], text.Markdown(f[1]))
 	}
+	r.markdownJobs(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Comment is the result in Markdown without base and policy, for results that were not made by a
+// gate: each job has a base of its own.
+func (r *Result) Comment() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n", text.Markdown(r.Answer()))
+	r.markdownJobs(&b)
+	return b.String()
+}
+
+func (r *Result) markdownJobs(b *strings.Builder) {
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		fmt.Fprintf(&b, "\n### %s on %s: %s\n\n", text.Markdown(j.Model), text.Markdown(j.Target), outcome(j.Verdict))
+		fmt.Fprintf(b, "\n### %s on %s: %s\n\n", text.Markdown(j.Model), text.Markdown(j.Target), outcome(j.Verdict))
 		if j.Error != "" {
-			fmt.Fprintf(&b, "%s\n\n", text.Markdown(j.Error))
+			fmt.Fprintf(b, "%s\n\n", text.Markdown(j.Error))
 		}
 		changed, equal := j.split()
 		if !j.baseless() {
-			markdownTable(&b, changed)
+			markdownTable(b, changed)
 		}
 		if l := j.layerText(); l != "" {
-			fmt.Fprintf(&b, "\nLayers: %s\n", text.Markdown(l))
+			fmt.Fprintf(b, "\nLayers: %s\n", text.Markdown(l))
 		}
 		if len(equal) > 0 {
-			fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n", equalFigures(len(equal), len(changed) > 0))
-			markdownTable(&b, equal)
+			fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", equalFigures(len(equal), len(changed) > 0))
+			markdownTable(b, equal)
 			b.WriteString("\n</details>\n")
 		}
 		for _, n := range j.Notes {
-			fmt.Fprintf(&b, "\nNote: %s\n", text.Markdown(n))
+			fmt.Fprintf(b, "\nNote: %s\n", text.Markdown(n))
 		}
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "\nNote: %s\n", text.Markdown(n))
+		fmt.Fprintf(b, "\nNote: %s\n", text.Markdown(n))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func markdownTable(b *strings.Builder, rows []Row) {

@@ -376,3 +376,9 @@ func isHash(s string) bool {
 	}
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
+
+// FirstParents lists a commit and its first parents, at most n.
+func (r *Repo) FirstParents(ctx context.Context, commit string, n int) ([]string, error) {
+	out, err := r.git(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", n), commit)
+	return strings.Fields(out), err
+}

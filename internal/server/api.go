@@ -38,6 +38,7 @@ func (s *Server) routes() http.Handler {
 	s.addAlerts(api)
 	s.addHooks(api)
 	s.addShares(api)
+	s.addBases(api)
 	s.addJobs(api)
 	s.addAdmin(api)
 	s.addRetention(api)

@@ -66,13 +66,34 @@ func (p *pages) trim() error {
 	return err
 }
 
+// runNames are what the runs of a comparison are called: model and commit, or the time without one.
+// Those that are alike have a number.
+func runNames(runs []runView) []string {
+	out, count := make([]string, len(runs)), map[string]int{}
+	for i := range runs {
+		r := &runs[i]
+		at := r.Commit[:min(len(r.Commit), 10)]
+		if at == "" {
+			at = time.UnixMilli(r.Created).UTC().Format("2006-01-02 15:04")
+		}
+		out[i] = strings.TrimSpace(r.About.Model + " " + at)
+		count[out[i]]++
+	}
+	for i, name := range out {
+		if count[name] > 1 {
+			out[i] = fmt.Sprintf("%s (%d)", name, i+1)
+		}
+	}
+	return out
+}
+
 // page returns the file of the page of some results, or of another report with that ending.
 func (s *Server) page(ctx context.Context, runs []runView, ending string) (string, error) {
-	hashes := make([]string, len(runs))
+	about, names := []string{buildinfo.Version()}, runNames(runs)
 	for i := range runs {
-		hashes[i] = runs[i].Blob
+		about = append(about, runs[i].Blob, names[i])
 	}
-	key := sha256.Sum256([]byte(buildinfo.Version() + " " + strings.Join(hashes, " ")))
+	key := sha256.Sum256([]byte(strings.Join(about, "\x00")))
 	name := hex.EncodeToString(key[:]) + ending
 	file := filepath.Join(s.pages.dir, name)
 	lock, _ := s.pages.making.LoadOrStore(name, &sync.Mutex{})
@@ -95,19 +116,19 @@ func (s *Server) page(ctx context.Context, runs []runView, ending string) (strin
 	}
 	defer os.RemoveAll(dir)
 	var inputs []string
-	for i, h := range hashes {
+	for i := range runs {
 		// Programs go by the ending of a name, so the file gets one.
 		link := filepath.Join(dir, fmt.Sprintf("%d%s", i+1, runs[i].ending()))
-		if err := s.files.Link(h, link); err != nil {
+		if err := s.files.Link(runs[i].Blob, link); err != nil {
 			return "", err
 		}
 		inputs = append(inputs, link)
 	}
-	made := filepath.Join(dir, "page"+ending)
-	if err := s.runner.Report(ctx, inputs, made); err != nil {
+	to := filepath.Join(dir, "page"+ending)
+	if err := s.runner.Report(ctx, inputs, names, to); err != nil {
 		return "", err
 	}
-	return file, os.Rename(made, file)
+	return file, os.Rename(to, file)
 }
 
 // addPages adds what browsers show.
@@ -116,9 +137,9 @@ func (s *Server) addPages(mux *http.ServeMux) {
 		s.showPage(w, r, []string{r.PathValue("id")})
 	}))
 	mux.HandleFunc("GET /compare/page", s.forRole(store.Read, func(w http.ResponseWriter, r *http.Request) {
-		ids := strings.Split(r.URL.Query().Get("runs"), ",")
-		if len(ids) < 2 || len(ids) > compare.MaxRuns {
-			problem(w, http.StatusBadRequest, fmt.Sprintf("runs: expected 2 to %d ids with commas between", compare.MaxRuns))
+		ids, err := compared(r.URL.Query().Get("runs"))
+		if err != nil {
+			s.failed(w, err)
 			return
 		}
 		s.showPage(w, r, ids)
@@ -147,6 +168,15 @@ func (s *Server) addPages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /shared/{secret}", s.showShared)
 	mux.HandleFunc("GET /shared/{secret}/badge.svg", s.showBadge)
 	s.addFront(mux)
+}
+
+// compared reads the ids of the runs of a comparison.
+func compared(ids string) ([]string, error) {
+	out := strings.Split(ids, ",")
+	if len(out) < 2 || len(out) > compare.MaxRuns {
+		return nil, huma.Error400BadRequest(fmt.Sprintf("runs: expected 2 to %d ids with commas between", compare.MaxRuns))
+	}
+	return out, nil
 }
 
 // runsOf finds runs that the caller may see.

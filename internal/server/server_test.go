@@ -70,6 +70,11 @@ func standIn(args []string) int {
 			_ = os.WriteFile(output, []byte("<html>"+args[0]), 0o600)
 			return 0
 		}
+		if strings.HasSuffix(output, ".json") {
+			b, _ := jsonx.Marshal(map[string]any{"args": args})
+			_ = os.WriteFile(output, b, 0o600)
+			return 0
+		}
 		text, err := os.ReadFile(args[1])
 		switch {
 		case err != nil:

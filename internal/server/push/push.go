@@ -107,6 +107,11 @@ type Options struct {
 	Tags    []string
 	// Wait waits for the results.
 	Wait bool
+	// Bases are the commits that results compare with, the best first. Without a run of one of them,
+	// the main branch counts.
+	Bases []string
+	// Comment takes the text of a comment for the pull request, nil for none.
+	Comment io.Writer
 	// Poll waits between two questions for a result, nil for half a second.
 	Poll func(context.Context)
 	Out  io.Writer
@@ -169,6 +174,7 @@ func Push(ctx context.Context, o *Options) error {
 		}
 	}
 	var failed []error
+	var pairs []pair
 	jobs := make([]queue.Job, len(all))
 	for i, path := range all {
 		if jobs[i], err = send(ctx, o, path); err != nil {
@@ -191,8 +197,23 @@ func Push(ctx context.Context, o *Options) error {
 		case !o.Wait:
 		case len(j.Runs) > 0:
 			fmt.Fprintf(o.Out, "%s  %s\n", text.Clean(path), o.at("/runs/"+j.Runs[0]))
+			p, err := o.compared(ctx, path, j.Runs[0])
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			if p.link != "" {
+				fmt.Fprintf(o.Out, "%s  compared with %s: %s\n", text.Clean(path), text.Clean(p.baseName()), p.link)
+			}
+			pairs = append(pairs, p)
 		default:
-			failed = append(failed, fmt.Errorf("%s: %s", path, cmp.Or(j.Error, "the job was cancelled")))
+			why := cmp.Or(j.Error, "the job was cancelled")
+			failed = append(failed, fmt.Errorf("%s: %s", path, why))
+			pairs = append(pairs, pair{path: path, failed: why})
+		}
+	}
+	if o.Comment != nil {
+		if _, err := io.WriteString(o.Comment, o.comment(pairs)); err != nil {
+			return fmt.Errorf("comment: %w", err)
 		}
 	}
 	return errors.Join(failed...)

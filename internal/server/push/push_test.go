@@ -10,12 +10,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/server/work"
+	"github.com/opmeter/opmeter/profile/compare"
 )
 
 func TestRecognise(t *testing.T) {
@@ -50,6 +53,9 @@ type fake struct {
 	asked    int
 	problem  string
 	run      string
+	// base is the run that r1 compares with, "" for none; commits are those asked for.
+	base, commits string
+	comparison    compare.Table
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -62,6 +68,15 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch hash, file := strings.CutPrefix(path, "/files/"); {
+	case path == "/runs/r1":
+		answer(http.StatusOK, map[string]any{"id": "r1", "about": map[string]any{"model": "net_1", "target": "host"}})
+	case path == "/runs/r1/base" && f.base == "":
+		answer(http.StatusNotFound, map[string]any{"status": 404, "detail": "not found"})
+	case path == "/runs/r1/base":
+		f.commits = r.URL.Query().Get("commits")
+		answer(http.StatusOK, map[string]any{"id": f.base, "commit": "0123456789abcdef"})
+	case path == "/comparison":
+		answer(http.StatusOK, f.comparison)
 	case file && r.Method == http.MethodHead:
 		w.Header().Set("Upload-Offset", "0")
 		w.WriteHeader(http.StatusNoContent)
@@ -159,5 +174,130 @@ func TestPush(t *testing.T) {
 	o.Paths = []string{filepath.Join(dir, "results", "deep", "a.opmeter"), t.TempDir()}
 	if err := Push(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "no profile") {
 		t.Errorf("folder without a profile: %v", err)
+	}
+}
+
+// TestComment compares with the base and writes what changed.
+func TestComment(t *testing.T) {
+	t.Parallel()
+	model := filepath.Join(t.TempDir(), "net.onnx")
+	if err := os.WriteFile(model, []byte("model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	figure := func(v float64, by float64) compare.Figure {
+		f := compare.Figure{Value: &v, Low: new(v * (1 - by)), High: new(v * (1 + by)), Interval: compare.CI95}
+		if by == 0 {
+			f.Interval = compare.Exact
+		}
+		return f
+	}
+	row := func(key string, base, fresh compare.Figure, low, high float64) compare.Row {
+		r := compare.Ratio{Value: new(*fresh.Value / *base.Value), Low: &low, High: &high}
+		return compare.Row{Key: key, Figures: []compare.Figure{base, fresh}, Ratios: []compare.Ratio{{}, r}, Comparable: []bool{true, true}, Why: []compare.NoteCode{"", ""}}
+	}
+	other := row("energy_j", figure(1, 0.01), figure(2, 0.01), 1.9, 2.1)
+	other.Comparable[1], other.Why[1] = false, compare.Machines
+	f := &fake{
+		t: t, jobs: map[string]map[string]any{}, uploaded: map[string]string{}, base: "r0",
+		comparison: compare.Table{Whole: []compare.Row{
+			row("latency_s", figure(1e-3, 0.01), figure(1.2e-3, 0.01), 1.17, 1.23),
+			row("inferences_per_s", figure(1000, 0.01), figure(1200, 0.01), 1.15, 1.25),
+			row("processor_s", figure(1e-3, 0.2), figure(1.1e-3, 0.2), 0.8, 1.5),
+			row("macs", figure(100, 0), figure(101, 0), 1.01, 1.01),
+			row("params", figure(7, 0), figure(7, 0), 1, 1),
+			row("first_run_s", figure(7, 0), figure(9, 0), 1, 1), // no figure of a gate
+			other,
+		}},
+	}
+	h := httptest.NewServer(f)
+	defer h.Close()
+	var out, comment bytes.Buffer
+	o := Options{
+		Server: &work.Remote{URL: h.URL, Client: h.Client()}, Project: "a--b>", Paths: []string{model}, Labels: Labels{Commit: "abc"},
+		Wait: true, Poll: func(context.Context) {}, Bases: []string{"c2", "c1"}, Out: &out, Comment: &comment,
+	}
+	if err := Push(t.Context(), &o); err != nil {
+		t.Fatal(err)
+	}
+	link := h.URL + "/compare?runs=r0,r1"
+	if f.commits != "c2,c1" || !strings.Contains(out.String(), "compared with commit 0123456789: "+link+"\n") {
+		t.Errorf("commits %q, output %s", f.commits, &out)
+	}
+	text := comment.String()
+	if first, _, _ := strings.Cut(text, "\n"); first != "<!-- opmeter push a%2D%2Db%3E -->" {
+		t.Errorf("first line %q", first)
+	}
+	for _, want := range []string{
+		"**Worse: ", "net\\_1 on host: worse",
+		"| Time | 1.00 ms | 1.20 ms | +20.0 % (+17.0 % to +23.0 %) | +5.0 % | **worse** |",
+		"| Throughput | 1,000 /s | 1,200 /s | +20.0 % (+15.0 % to +25.0 %) | 0.0 % | better |", "undecided, optional: up to +50.0 % cannot be excluded", "| Multiply-accumulates | 100 | 101 | +1.0 % | 0 | **worse** |",
+		"does not compare", "1 more figure is equal", "Note: compared with commit 0123456789",
+		"- net\\_1 on host: [profile](<" + h.URL + "/runs/r1>), [comparison](<" + link + ">)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "First run") {
+		t.Errorf("a figure without a rule:\n%s", text)
+	}
+	// The same text comes again, so that a program can compare.
+	first := text
+	if comment.Reset(); Push(t.Context(), &o) != nil || comment.String() != first {
+		t.Errorf("then\n%s", &comment)
+	}
+	// Without a base, and of jobs that fail.
+	comment.Reset()
+	f.base = ""
+	if err := Push(t.Context(), &o); err != nil || !strings.Contains(comment.String(), "no earlier run of this model") || strings.Contains(comment.String(), "[comparison]") {
+		t.Errorf("%v\n%s", err, &comment)
+	}
+	comment.Reset()
+	f.problem = "broken <model>"
+	if err := Push(t.Context(), &o); err == nil || !strings.Contains(comment.String(), "net.onnx on the server: undecided") || strings.Contains(comment.String(), "<model>") {
+		t.Errorf("%v\n%s", err, &comment)
+	}
+}
+
+func TestBases(t *testing.T) {
+	t.Parallel()
+	none := func(string) string { return "" }
+	empty := t.TempDir()
+	if got, err := Bases(t.Context(), empty, "", none); len(got) != 0 || err != nil {
+		t.Errorf("no repository: %q, %v", got, err)
+	}
+	if got, err := Bases(t.Context(), empty, "abc", none); !slices.Equal(got, []string{"abc"}) || err != nil {
+		t.Errorf("no repository, a commit is named: %q, %v", got, err)
+	}
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		c := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}, args...)...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %q: %v %s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	commit := func() string {
+		git("commit", "-q", "--allow-empty", "-m", "x")
+		return git("rev-parse", "HEAD")
+	}
+	git("init", "-q", "-b", "main")
+	first, second := commit(), commit()
+	git("checkout", "-q", "-b", "topic")
+	topic := commit()
+	commit()
+	if got, err := Bases(t.Context(), dir, "", none); !slices.Equal(got, []string{second, first}) || err != nil {
+		t.Errorf("a branch: %q, %v, expected the merge base %s", got, err, second)
+	}
+	if got, err := Bases(t.Context(), dir, topic, none); !slices.Equal(got, []string{topic, second, first}) || err != nil {
+		t.Errorf("a commit is named: %q, %v", got, err)
+	}
+	git("checkout", "-q", "main")
+	if got, err := Bases(t.Context(), dir, "", none); !slices.Equal(got, []string{first}) || err != nil {
+		t.Errorf("the main branch: %q, %v, expected the parent %s", got, err, first)
+	}
+	if _, err := Bases(t.Context(), dir, "absent", none); err == nil || !strings.Contains(err.Error(), "--base absent") {
+		t.Errorf("an unknown commit: %v", err)
 	}
 }

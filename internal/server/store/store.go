@@ -379,6 +379,61 @@ func (t *Tx) Trunk(project string) (string, error) {
 	return "", nil
 }
 
+// maxBases bounds the runs among which a base is sought.
+const maxBases = 1000
+
+// Base returns the run that a change compares with: the newest of the first commit of a list that
+// has one, or else the newest earlier one of a branch, "" for none. Runs of the same model, target
+// and engine count, those of the same machine and settings first, pull requests not.
+func (t *Tx) Base(run Run, commits []string, branch string) (Run, error) {
+	s, err := t.SeriesByID(run.Series)
+	if err != nil {
+		return Run{}, err
+	}
+	const same = `series IN (SELECT id FROM series WHERE project = ? AND model = ? AND target = ? AND engine = ? AND kind = ?)
+		AND deleted IS NULL AND pull = '' AND id <> ?`
+	args := []any{s.Project, s.Model, s.Target, s.Engine, s.Kind, run.ID}
+	if len(commits) > 0 {
+		of := append(slices.Clone(args), s.Project)
+		for _, c := range commits {
+			of = append(of, c)
+		}
+		all, err := list[Run](t, "runs", "WHERE "+same+" AND project = ? AND commit_id IN "+marks(len(commits))+" ORDER BY id DESC LIMIT ?", append(of, maxBases)...)
+		if err != nil {
+			return Run{}, err
+		}
+		for _, c := range commits {
+			if r, ok := nearest(all, run.Series, func(r *Run) bool { return r.Commit == c }); ok {
+				return r, nil
+			}
+		}
+	}
+	if branch == "" {
+		return Run{}, ErrNotFound
+	}
+	all, err := list[Run](t, "runs", "WHERE "+same+" AND project = ? AND branch = ? AND id < ? ORDER BY id DESC LIMIT ?",
+		append(args, s.Project, branch, run.ID, maxBases)...)
+	r, ok := nearest(all, run.Series, func(*Run) bool { return true })
+	if err == nil && !ok {
+		err = ErrNotFound
+	}
+	return r, err
+}
+
+// nearest returns the first run that passes, one of a series first.
+func nearest(all []Run, series string, pass func(*Run) bool) (out Run, ok bool) {
+	for i := range all {
+		r := &all[i]
+		if !pass(r) || ok && r.Series != series {
+			continue
+		}
+		if out, ok = *r, true; r.Series == series {
+			return out, true
+		}
+	}
+	return out, ok
+}
+
 // SeriesByID returns a series.
 func (t *Tx) SeriesByID(id string) (Series, error) {
 	return get[Series](t, "series", "WHERE id = ?", id)

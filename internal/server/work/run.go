@@ -190,7 +190,7 @@ func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, err
 
 // Report writes a profile, a study, or the comparison of several profiles to a file, in the format
 // that its ending names.
-func (r *Runner) Report(ctx context.Context, results []string, to string) error {
+func (r *Runner) Report(ctx context.Context, results, names []string, to string) error {
 	dir, remove, err := subprocess.Folder("page")
 	if err != nil {
 		return err
@@ -200,6 +200,12 @@ func (r *Runner) Report(ctx context.Context, results []string, to string) error 
 	switch {
 	case len(results) > 1:
 		args[0] = "compare"
+		for _, n := range names {
+			args = append(args, "--name="+n)
+		}
+		if filepath.Ext(to) == ".json" {
+			args = append(args, "--by=op") // for figures of the whole model
+		}
 	case filepath.Ext(results[0]) == studyEnding:
 		args = append([]string{"compress", "show"}, results...)
 	default:
