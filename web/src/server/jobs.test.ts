@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { announced, ended, needs, spent, stateOf, title, what } from "./jobs";
+import { announced, ended, needs, problem, spent, stateOf, title, what } from "./jobs";
 import type { Job } from "./types";
 
 const job = (j: Partial<Job>): Job => ({ id: "1", project: "p", kind: "profile", inputs: [{ name: "a.tflite", hash: "" }], created_ms: 1000, changed_ms: 1000, state: "running", ...j });
@@ -25,6 +25,14 @@ test("what a job does and needs", () => {
   expect(needs(job({ needs: { target: "board", board: "COM3", engine: "litert" } }))).toBe("the engine litert and the board COM3");
   expect(title(job({ inputs: [] }))).toBe("Job");
   expect(title(job({ inputs: [{ name: "\u0007a", hash: "" }] }))).toBe("\\u{7}a");
+});
+
+test("errors name fields instead of flags", () => {
+  const of = (error: string) => problem(job({ state: "failed", error }));
+  expect(of("--threads 9: this computer has 2; leave out --batch")).toBe("Threads 9: this computer has 2; leave out option batch");
+  expect(of("no such target: run opmeter targets --all, or use --on=host")).toBe("no such target: run opmeter targets --all, or use Target host");
+  expect(of("a\nb\u202e")).toBe("a\nb\\u{202e}");
+  expect(problem(job({}))).toBe("");
 });
 
 test("times", () => {

@@ -45,6 +45,16 @@ export function needs(j: Job): string {
   return out.join(" and ");
 }
 
+/** fields are the fields of the page for flags of the program. */
+const fields: Record<string, string> = { on: "Target", engine: "Engine", threads: "Threads", time: "Time" };
+
+/** problem is the error of a job in words of the page: fields in place of flags. Command lines stay whole. */
+export const problem = (j: Job): string =>
+  (j.error ?? "")
+    .split("\n")
+    .map((line) => clean(line).replace(/(opmeter [a-z][^;,]*)|--([a-z]+(?:-[a-z]+)*)(=?)/g, (all: string, command: string | undefined, flag: string, value: string) => (command ? all : (fields[flag] ?? `option ${flag}`) + (value && " "))))
+    .join("\n");
+
 /** spent writes the time since a job was created. */
 export function spent(j: Job, now: number): string {
   const s = Math.max(0, ((ended(j) ? j.changed_ms : now) - j.created_ms) / 1000);
