@@ -236,7 +236,8 @@ func forbidden(figure string, before, after float64) bool {
 	return ok && r.Required && max(after-before, before-after) > r.Allowance(before)
 }
 
-// moves is by how many runs more data may move a change point.
+// moves is by how many runs more data may move a change point. An alert that nobody acknowledged
+// follows it.
 const moves = 2
 
 // alert adds an alert, unless the change has one.
@@ -254,9 +255,15 @@ func (s *Server) alert(tx *store.Tx, of *store.Series, w *worse) error {
 		return err
 	}
 	for i := range old {
-		if d := place(old[i].Run) - place(w.Run); d >= -slack && d <= slack {
+		d := place(old[i].Run) - place(w.Run)
+		if d < -slack || d > slack {
+			continue
+		}
+		taken := slices.ContainsFunc(old, func(o store.Alert) bool { return o.Run == w.Run })
+		if d == 0 || taken || old[i].Acknowledged != nil {
 			return nil
 		}
+		return tx.Move(old[i].ID, w.Run, w.Before, w.After)
 	}
 	a, err := tx.AddAlert(store.Alert{Project: of.Project, Series: of.ID, Run: w.Run, Figure: w.figure, Before: w.Before, After: w.After})
 	if err != nil {

@@ -39,8 +39,8 @@ func TestAlerts(t *testing.T) {
 	if l := c.alerts(""); len(l.Items) != 1 {
 		t.Errorf("after more runs: %+v", l)
 	}
-	for _, at := range []int{10, 11, 13, 14, 15} {
-		w := worse{changeView: changeView{Run: runs[at].ID}, figure: "latency_s", measured: true}
+	for _, at := range []int{10, 12, 13, 16} {
+		w := worse{changeView: changeView{Run: runs[at].ID, Before: 1, After: 2}, figure: "latency_s", measured: true}
 		for _, r := range runs {
 			w.points = append(w.points, pointView{Point: store.Point{Run: r.ID}})
 		}
@@ -48,12 +48,14 @@ func TestAlerts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := 1
-		if at == 15 { // another change
-			want = 2
-		}
-		if l := c.alerts(""); len(l.Items) != want {
-			t.Errorf("a change at %d: %d alerts, expected %d", at, len(l.Items), want)
+		l := c.alerts("")
+		switch moved := l.Items[len(l.Items)-1]; {
+		case at == 16: // another change
+			if len(l.Items) != 2 {
+				t.Errorf("a change at 16: %+v", l)
+			}
+		case len(l.Items) != 1 || moved.ID != a.ID || moved.Run != runs[at].ID || moved.After != 2:
+			t.Errorf("a change at %d: %+v", at, l)
 		}
 	}
 	var seen alertView

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html"
 	"net/http"
@@ -146,7 +147,7 @@ func (s *Server) showShared(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) unshared(w http.ResponseWriter, err error) {
-	if asProblem(err).(huma.StatusError).GetStatus() == http.StatusNotFound {
+	if errors.Is(err, store.ErrNotFound) {
 		problem(w, http.StatusNotFound, noShare)
 		return
 	}

@@ -88,7 +88,7 @@ func TestDeliver(t *testing.T) {
 	}
 	h := r.got[0].Header
 	want, err := sign(r.hook.Secret, h.Get("webhook-id"), h.Get("webhook-timestamp"), r.bodies[0])
-	if err != nil || h.Get("webhook-signature") != want || h.Get("webhook-id") != log[1].ID || h.Get("webhook-timestamp") != fmt.Sprint(r.at.Unix()) || r.bodies[0] != `{"a":1}` || r.got[0].Method != "POST" {
+	if err != nil || h.Get("webhook-signature") != want || h.Get("webhook-id") != log[1].ID || h.Get("webhook-timestamp") != fmt.Sprint(r.at.Unix()) || r.bodies[0] != `{"a":1}` || r.got[0].Method != http.MethodPost {
 		t.Errorf("request %+v, body %s", r.got[0], r.bodies[0])
 	}
 	if r.deliver(); len(r.got) != 2 {

@@ -22,6 +22,11 @@ func (t *Tx) AddAlert(a Alert) (Alert, error) {
 	return a, insert(t, "alerts", &a)
 }
 
+// Move says that the change of an alert is at another run, as later runs show.
+func (t *Tx) Move(id, run string, before, after float64) error {
+	return t.one("UPDATE alerts SET run = ?, before_value = ?, after_value = ? WHERE id = ?", run, before, after, id)
+}
+
 // Alert returns an alert.
 func (t *Tx) Alert(id string) (Alert, error) { return get[Alert](t, "alerts", "WHERE id = ?", id) }
 

@@ -305,7 +305,10 @@ func testAlerts(t *testing.T, open func() *DB) {
 			t.Errorf("twice: %v", err)
 		}
 		b := must[Alert](t)(tx.AddAlert(Alert{Project: p.ID, Series: runs[1].Series, Run: runs[1].ID, Figure: "macs"}))
-		if got := must[[]Alert](t)(tx.AlertsOf(runs[0].Series, "macs")); len(got) != 1 || got[0].ID != a.ID {
+		if err := tx.Move(a.ID, runs[0].ID, 3, 4); err != nil {
+			return err
+		}
+		if got := must[[]Alert](t)(tx.AlertsOf(runs[0].Series, "macs")); len(got) != 1 || got[0].ID != a.ID || got[0].Before != 3 || got[0].After != 4 {
 			t.Errorf("alerts of the figure %v", got)
 		}
 		if err := tx.Acknowledge(a.ID, "ann", "known"); err != nil {
