@@ -60,7 +60,7 @@ func TestServerStudy(t *testing.T) {
 	eval[any](s, `(() => { const k = document.querySelector("main form select"); k.value = "compress"; k.dispatchEvent(new Event("change", { bubbles: true })); return null; })()`)
 	s.wait(`document.querySelector("main input[name=speedup]") && !document.querySelector("main input[name=runs]") && !document.querySelector("main input[value=board]")`)
 	eval[any](s, `(document.querySelector("main details").open = true, null)`)
-	for name, text := range map[string]string{"time": "5ms", "structure": "unstructured,filter", "precision": "float16", "levels": "0.5,0.9"} {
+	for name, text := range map[string]string{"time": "5ms", "structure": "unstructured,filter", "precision": "int8", "levels": "0.5,0.9"} {
 		s.fill(name, text)
 	}
 	s.dropFile("autoencoder.tflite", built(t))
@@ -88,10 +88,13 @@ func TestServerStudy(t *testing.T) {
 	half := eval[float64](s, predicted+`("Weights")`)
 	choose("main input[name=whole]", "70") // between levels that were measured
 	s.wait(predicted + `("Speed-up, predicted") > 1 && ` + predicted + `("Weights") < ` + strconv.FormatFloat(half, 'g', -1, 64))
-	choose("main select[name=format]", "float16") // not measured together with removed filters
+	choose("main .whole select", "unstructured")
+	choose("main input[name=whole]", "50")
+	choose("main select[name=format]", "int8") // not measured together
 	s.wait(`document.querySelector("main .warning[role=status]")?.innerText.includes("was not measured")`)
 	// By keyboard: a step of the slider of one layer.
 	click("Unchanged")
+	choose("main .whole select", "filter")
 	s.must(s.Do(chromedp.Focus(`main tbody input[type=range]`)))
 	for range 3 {
 		s.must(s.Press(kb.ArrowRight))
@@ -142,4 +145,37 @@ func TestServerWorkers(t *testing.T) {
 	waiting := eval[string](s, "location.pathname")
 	v.look("workers", "/workers", `document.querySelector("main tbody .chip")`)
 	v.look("lacking", waiting, `document.querySelector("main .warning")`)
+}
+
+// TestServerMatrix starts a pair of model and target that is missing, and moves by keys.
+func TestServerMatrix(t *testing.T) {
+	v := serve(t)
+	s := v.open("/", 1400, "")
+	s.wait(settingsShown)
+	s.measuredOn("chip")
+	s.fill("chip", "stm32h743")
+	s.profiled("resnet8.yaml")
+	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
+	s.wait(settingsShown)
+	s.fill("chip", "nrf52840")
+	s.profiled("ds_cnn.yaml")
+	eval[any](s, `document.querySelector('nav a[href="/projects"]').click()`)
+	s.wait(`document.querySelector("main li a")`)
+	s.must(s.Do(chromedp.Click(`main li a`)))
+	cell := func(row, column string) string {
+		return `document.querySelector('main td[data-row="` + row + `"][data-column="` + column + `"]')`
+	}
+	// Rows ds_cnn and resnet8, columns nrf52840 and stm32h743: two pairs are missing.
+	s.wait(`document.querySelectorAll("main td button.start").length === 2 && ` + cell("0", "1") + `.innerText === "Estimate"`)
+	project := eval[string](s, "location.pathname")
+	v.look("matrix", project, `document.querySelectorAll("main td button.start").length === 2`)
+	eval[any](s, cell("0", "0")+`.querySelector("button").focus()`)
+	s.must(s.Press(kb.ArrowRight + kb.Enter))
+	s.wait(cell("0", "1") + `.querySelector("button[aria-pressed]") && document.querySelectorAll("main .best").length === 1`)
+	s.must(s.Do(chromedp.Click(`main input[list=matrix-targets]`)))
+	s.must(s.Press("esp32" + kb.Enter))
+	s.wait(`document.querySelectorAll("main td button.start").length === 3 && location.search.includes("targets=esp32")`)
+	for _, fault := range s.audit() {
+		t.Error(fault)
+	}
 }
