@@ -113,9 +113,12 @@ func Compared(dir string, layers, runs int, hostile bool) (string, error) {
 // from the start of loading to the first image, in milliseconds.
 func Open(b *browser.Browser, file, hash string, runs int) (float64, error) {
 	all := make([]float64, runs)
+	address, err := browser.FileURL(file)
+	if err != nil {
+		return 0, err
+	}
 	for i := range all {
-		var err error
-		if all[i], err = opened(b, file, hash); err != nil {
+		if all[i], err = OpenURL(b, address+hash); err != nil {
 			return 0, err
 		}
 	}
@@ -123,17 +126,14 @@ func Open(b *browser.Browser, file, hash string, runs int) (float64, error) {
 	return all[runs/2], nil
 }
 
-func opened(b *browser.Browser, file, hash string) (float64, error) {
+// OpenURL is [Open] for the address of a page, once.
+func OpenURL(b *browser.Browser, address string) (float64, error) {
 	tab, err := b.Open(1280, 900)
 	if err != nil {
 		return 0, err
 	}
 	defer tab.Close()
-	address, err := browser.FileURL(file)
-	if err != nil {
-		return 0, err
-	}
-	if err := tab.Goto(address + hash); err != nil {
+	if err := tab.Goto(address); err != nil {
 		return 0, err
 	}
 	const mark = `performance.getEntriesByName("drawn")`

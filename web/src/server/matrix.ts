@@ -25,7 +25,7 @@ export interface Matrix {
   rows: Row[];
 }
 
-/** matrix arranges series by model and target. Studies are no figures of a model as it is. Better is
+/** matrix arranges series by model and target, without studies: they change the model. Better is
  * 1 where more is better, -1 where less is, 0 where neither holds. More are further targets. */
 export function matrix(all: Latest[], name: string, better: number, more: string[] = []): Matrix {
   const list = all.filter((s) => s.kind !== "study").sort((a, b) => b.latest.created_ms - a.latest.created_ms);
