@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/subprocess"
@@ -46,6 +47,8 @@ var (
 	ErrDisk = errors.New("disk limit")
 	// ErrEnded says that the program ended without saying why: it was killed or has a defect.
 	ErrEnded = errors.New("opmeter ended without an answer")
+	// ErrKilled says that it was killed, as the system does when memory runs out. It is an ErrEnded.
+	ErrKilled = fmt.Errorf("%w: it was killed", ErrEnded)
 	// ErrOutput says that it printed more than [MaxOutput].
 	ErrOutput = fmt.Errorf("the answer exceeds %d bytes", MaxOutput)
 )
@@ -179,6 +182,11 @@ func (c *Command) complaint(tail *subprocess.Tail, err error) error {
 	for _, w := range lastWords {
 		if slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, w.text) }) {
 			return w.err
+		}
+	}
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		if s, ok := e.Sys().(syscall.WaitStatus); ok && s.Signaled() && s.Signal() == syscall.SIGKILL {
+			return ErrKilled
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrEnded, err)

@@ -137,6 +137,10 @@ func asProblem(err error) error {
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
+	case errors.Is(err, store.ErrAway):
+		return huma.Error503ServiceUnavailable(store.ErrAway.Error())
+	case errors.Is(err, queue.ErrAway):
+		return huma.Error503ServiceUnavailable(queue.ErrAway.Error())
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, blob.ErrNotFound), errors.Is(err, queue.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, store.ErrExists), errors.Is(err, queue.ErrEnded), errors.Is(err, queue.ErrLate), errors.Is(err, queue.ErrStop), errors.Is(err, blob.ErrOffset):

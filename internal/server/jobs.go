@@ -134,8 +134,11 @@ func (s *Server) job(ctx context.Context, id string) (queue.Job, error) {
 	}
 	var r store.Run
 	err = s.db.View(ctx, func(tx *store.Tx) (err error) { r, err = tx.RunOf(id); return err })
-	if err != nil || !who(ctx).sees(r.Project) {
-		return queue.Job{}, queue.ErrNotFound
+	if errors.Is(err, store.ErrNotFound) || err == nil && !who(ctx).sees(r.Project) {
+		err = queue.ErrNotFound
+	}
+	if err != nil {
+		return queue.Job{}, err
 	}
 	return queue.Job{ID: id, Project: r.Project, State: queue.Done, Runs: []string{r.ID}, Created: r.Created, Changed: r.Created, Inputs: []queue.Input{}}, nil
 }
@@ -159,8 +162,8 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 		// The same caller with the same key gets the same job.
 		h := sha256.Sum256([]byte(c.id + "\x00" + key))
 		j.ID = "k" + hex.EncodeToString(h[:12])
-		if old, err := s.job(ctx, j.ID); err == nil {
-			return old, nil
+		if old, err := s.job(ctx, j.ID); !errors.Is(err, queue.ErrNotFound) {
+			return old, err
 		}
 	}
 	for _, in := range b.Inputs {
@@ -172,10 +175,14 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 	if err := work.Check(&j); err != nil {
 		return j, huma.Error422UnprocessableEntity(err.Error())
 	}
-	if n, err := s.queue.Length(ctx); err != nil || n >= maxWaiting {
-		return j, huma.Error503ServiceUnavailable(fmt.Sprintf("%d jobs wait already: try again later", n), err)
+	n, err := s.queue.Length(ctx)
+	if err != nil {
+		return j, err
 	}
-	err := s.db.Change(ctx, func(tx *store.Tx) error {
+	if n >= maxWaiting {
+		return j, huma.Error503ServiceUnavailable(fmt.Sprintf("%d jobs wait already: try again later", n))
+	}
+	err = s.db.Change(ctx, func(tx *store.Tx) error {
 		p, err := s.project(ctx, tx, b.Project)
 		if errors.Is(err, store.ErrNotFound) && c.project == "" {
 			p, err = tx.AddProject(b.Project, "")

@@ -96,7 +96,7 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 	caller := cmp.Or(who(ctx).name, j.Worker) // the worker of this process is no caller
 	switch {
 	case b.Release:
-		if err := s.queue.Release(ctx, b.Token); err != nil {
+		if err := s.queue.Release(ctx, b.Token, b.Problem); err != nil {
 			return j, err
 		}
 		return j, s.log(ctx, caller, "release job", j.ID)

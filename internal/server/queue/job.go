@@ -108,14 +108,17 @@ type Job struct {
 
 	State   State    `json:"state"`
 	Changed int64    `json:"changed_ms"`
-	Attempt uint64   `json:"attempt,omitzero"` // counts deliveries: the fence of late workers
+	Attempt uint64   `json:"attempt,omitzero"` // counts workers that began: the fence of late ones
+	Lost    int      `json:"lost,omitzero"`    // workers that began and did not finish
 	Worker  string   `json:"worker,omitzero"`
 	Doing   string   `json:"doing,omitzero"` // what the worker does now
 	Share   *float64 `json:"share,omitzero"` // how much of it is done, 0 to 1
 	Stop    bool     `json:"stop,omitzero"`  // somebody wants it to end
 	Runs    []string `json:"runs,omitzero"`  // the results
 	Error   string   `json:"error,omitzero"`
-	Cause   string   `json:"cause,omitzero"` // code of the error, such as memory-limit
+	// Delivered counts deliveries of the message.
+	Delivered uint64 `json:"delivered,omitzero"`
+	Cause     string `json:"cause,omitzero"` // code of the error, such as memory-limit
 	// Lacks says what no worker has that a waiting job needs. It is not stored.
 	Lacks string `json:"lacks,omitzero"`
 	// Revision counts changes of all jobs.

@@ -7,6 +7,7 @@
 package queue
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/hmac"
@@ -44,7 +45,7 @@ const (
 	streamName = "opmeter-jobs"
 	bucketName = "opmeter-jobs"
 	keysName   = "opmeter-keys"
-	// attempts is how often a job is given to a worker that falls silent, before it fails.
+	// attempts is how many workers may lose a job before it fails.
 	attempts = 5
 	// maxSubjects bounds the kinds of needs of jobs: each board of a lab is one. NATS alone allows 1,000.
 	maxSubjects = 100_000
@@ -70,18 +71,17 @@ type Options struct {
 
 // Queue is an open queue.
 type Queue struct {
-	o       Options
-	server  *server.Server // nil if it is elsewhere
-	conn    *nats.Conn
-	stream  jetstream.Stream
-	js      jetstream.JetStream
-	states  jetstream.KeyValue
-	watch   jetstream.KeyWatcher
-	workers jetstream.KeyValue
-	// watchWorkers follows the workers.
-	watchWorkers jetstream.KeyWatcher
-	key          []byte // signs leases
-	replicas     int
+	o        Options
+	server   *server.Server // nil if it is elsewhere
+	conn     *nats.Conn
+	stream   jetstream.Stream
+	js       jetstream.JetStream
+	states   jetstream.KeyValue
+	workers  jetstream.KeyValue
+	ctx      context.Context // ends with the queue
+	stop     context.CancelFunc
+	key      []byte // signs leases
+	replicas int
 
 	mu      sync.Mutex
 	jobs    map[string]Job    // what the bucket holds
@@ -92,8 +92,6 @@ type Queue struct {
 	waiters []*waiter      // workers that wait, those first that wait for longest
 	turn    int
 	watched sync.WaitGroup
-	end     context.Context
-	stop    context.CancelFunc
 }
 
 // Open opens the queue and reads the states of all jobs.
@@ -102,11 +100,11 @@ func Open(ctx context.Context, o Options) (q *Queue, err error) {
 		o: o, jobs: map[string]Job{}, known: map[string]Worker{}, readers: map[chan Job]string{}, waiting: map[string]int{},
 		queues: map[string]jetstream.Consumer{}, replicas: 1,
 	}
-	q.end, q.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if q.o.Now == nil {
 		q.o.Now = time.Now
 	}
 	q.o.Silence = cmp.Or(q.o.Silence, 30*time.Second)
+	q.ctx, q.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
 			q.Close()
@@ -130,9 +128,12 @@ func Open(ctx context.Context, o Options) (q *Queue, err error) {
 
 // connect starts the server inside this process or connects to one elsewhere.
 func (q *Queue) connect() (err error) {
-	options := []nats.Option{nats.Name("opmeter"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond)}
+	options := []nats.Option{
+		nats.Name("opmeter"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.PingInterval(10 * time.Second),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // operations return theirs; the usual one prints
+	}
 	if q.o.URL != "" {
-		q.replicas = min(3, len(strings.Split(q.o.URL, ",")))
+		q.replicas = 3
 		q.conn, err = nats.Connect(q.o.URL, options...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", withoutPassword(q.o.URL), err)
@@ -170,56 +171,123 @@ func withoutPassword(urls string) string {
 }
 
 // prepare makes stream, buckets and the key that signs leases.
-func (q *Queue) prepare(ctx context.Context) (err error) {
-	q.stream, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: streamName, Subjects: []string{"jobs.>"}, Retention: jetstream.WorkQueuePolicy,
-		Storage: jetstream.FileStorage, Replicas: q.replicas, Duplicates: time.Hour, MaxConsumers: maxSubjects,
+func (q *Queue) prepare(ctx context.Context) error {
+	err := q.replicate(ctx, func(ctx context.Context) (err error) {
+		q.stream, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: streamName, Subjects: []string{"jobs.>"}, Retention: jetstream.WorkQueuePolicy,
+			Storage: jetstream.FileStorage, Replicas: q.replicas, Duplicates: time.Hour, MaxConsumers: maxSubjects,
+		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	q.states, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucketName, Storage: jetstream.FileStorage, Replicas: q.replicas})
-	if err != nil {
+	if q.states, err = q.bucket(ctx, bucketName); err != nil {
 		return err
 	}
-	keys, err := q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: keysName, Storage: jetstream.FileStorage, Replicas: q.replicas})
+	keys, err := q.bucket(ctx, keysName)
 	if err != nil {
 		return err
 	}
 	fresh := make([]byte, 32)
 	_, _ = rand.Read(fresh) // never fails
-	if _, err := keys.Create(ctx, "leases", fresh); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+	return again(ctx, startPatience, func(ctx context.Context) error {
+		if _, err := keys.Create(ctx, "leases", fresh); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+			return err
+		}
+		entry, err := keys.Get(ctx, "leases")
+		if err == nil {
+			q.key = entry.Value()
+		}
 		return err
-	}
-	entry, err := keys.Get(ctx, "leases")
-	if err != nil {
+	})
+}
+
+// bucket makes a key-value bucket. Unlike those that the client makes, the leader alone answers
+// reads: other replicas may not have the last change yet.
+func (q *Queue) bucket(ctx context.Context, name string) (kv jetstream.KeyValue, err error) {
+	err = q.replicate(ctx, func(ctx context.Context) error {
+		if _, err := q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, AllowRollup: true, DenyDelete: true,
+			Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: q.replicas,
+		}); err != nil {
+			return err
+		}
+		kv, err = q.js.KeyValue(ctx, name)
 		return err
-	}
-	q.key = entry.Value()
-	return nil
+	})
+	return kv, err
 }
 
 // follow keeps the states of all jobs in memory, and returns when it has read those that are there.
-func (q *Queue) follow(ctx context.Context) (err error) {
-	q.watch, err = q.states.WatchAll(context.WithoutCancel(ctx))
+func (q *Queue) follow(ctx context.Context) error {
+	updates, err := q.watch(ctx, q.states)
 	if err != nil {
 		return err
 	}
 	ready := make(chan struct{})
 	q.watched.Go(func() {
-		for e := range q.watch.Updates() {
-			if e == nil {
-				close(ready)
-				continue
+		for updates != nil {
+			there := map[string]bool{}
+			for e := range updates {
+				switch {
+				case e != nil:
+					if there != nil {
+						there[e.Key()] = true
+					}
+					q.seen(e)
+				case ready != nil:
+					close(ready)
+					ready, there = nil, nil
+				default:
+					q.missed(there)
+					there = nil
+				}
 			}
-			q.seen(e)
+			// It ended: a node that was killed took it along.
+			updates = nil
+			for q.ctx.Err() == nil && updates == nil {
+				updates, _ = q.watch(q.ctx, q.states)
+			}
 		}
 	})
+	first := ready
 	select {
-	case <-ready:
+	case <-first:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// watch begins to follow a bucket. The watch ends with the queue.
+func (q *Queue) watch(ctx context.Context, bucket jetstream.KeyValue) (updates <-chan jetstream.KeyValueEntry, err error) {
+	err = again(ctx, startPatience, func(context.Context) error {
+		life, end := context.WithCancel(q.ctx)
+		late := time.AfterFunc(oneTry, end)
+		w, err := bucket.WatchAll(life)
+		switch {
+		case !late.Stop():
+			return nats.ErrTimeout
+		case err != nil:
+			end()
+			return err
+		}
+		updates = w.Updates()
+		context.AfterFunc(q.ctx, func() { _ = w.Stop() })
+		return nil
+	})
+	return updates, err
+}
+
+// missed forgets jobs that were removed while nobody watched.
+func (q *Queue) missed(there map[string]bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id := range q.jobs {
+		if !there[id] {
+			q.remove(id)
+		}
 	}
 }
 
@@ -227,20 +295,15 @@ func (q *Queue) follow(ctx context.Context) (err error) {
 func (q *Queue) seen(e jetstream.KeyValueEntry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if old, ok := q.jobs[e.Key()]; ok && old.State == Waiting {
-		s := old.Needs.subject()
-		if q.waiting[s]--; q.waiting[s] == 0 {
-			delete(q.waiting, s)
-		}
-	}
+	j, err := decode(e)
 	if e.Operation() != jetstream.KeyValuePut {
-		delete(q.jobs, e.Key())
+		q.remove(e.Key())
 		return
 	}
-	j, err := decode(e)
 	if err != nil || j.ID != e.Key() {
 		return // not written by this program
 	}
+	q.remove(j.ID)
 	q.jobs[j.ID] = j
 	for c, id := range q.readers {
 		if id == j.ID {
@@ -251,6 +314,17 @@ func (q *Queue) seen(e jetstream.KeyValueEntry) {
 		q.waiting[j.Needs.subject()]++
 		q.wake(j.Needs.subject())
 	}
+}
+
+// remove forgets a job. The mutex is held.
+func (q *Queue) remove(id string) {
+	if old, ok := q.jobs[id]; ok && old.State == Waiting {
+		s := old.Needs.subject()
+		if q.waiting[s]--; q.waiting[s] == 0 {
+			delete(q.waiting, s)
+		}
+	}
+	delete(q.jobs, id)
 }
 
 // offer gives a reader the latest state. A reader that is slow misses those between.
@@ -277,11 +351,6 @@ func decode(e jetstream.KeyValueEntry) (j Job, err error) {
 // Close ends the queue. Jobs stay.
 func (q *Queue) Close() {
 	q.stop()
-	for _, w := range []jetstream.KeyWatcher{q.watch, q.watchWorkers} {
-		if w != nil {
-			_ = w.Stop()
-		}
-	}
 	q.watched.Wait()
 	if q.conn != nil {
 		q.conn.Close()
@@ -300,7 +369,8 @@ func (q *Queue) Healthy(ctx context.Context) error {
 
 // Length is how many jobs wait or run.
 func (q *Queue) Length(ctx context.Context) (uint64, error) {
-	info, err := q.stream.Info(ctx)
+	var info *jetstream.StreamInfo
+	err := again(ctx, patience, func(ctx context.Context) (err error) { info, err = q.stream.Info(ctx); return err })
 	if err != nil {
 		return 0, err
 	}
@@ -321,14 +391,18 @@ func (q *Queue) Add(ctx context.Context, j Job) (Job, error) {
 		return j, err
 	}
 	subject := j.Needs.subject()
-	if _, err := q.consumer(ctx, subject); err != nil {
-		return j, err
-	}
 	// The message comes first: if the process ends between both, the worker's turn writes the state.
-	if _, err := q.js.Publish(ctx, subject, body, jetstream.WithMsgID(j.ID)); err != nil {
-		return j, err
-	}
-	j.Revision, err = q.states.Create(ctx, j.ID, body)
+	// A message that arrived although its answer was lost is dropped the second time, by its id.
+	err = again(ctx, patience, func(ctx context.Context) error {
+		if _, err := q.consumer(ctx, subject); err != nil {
+			return err
+		}
+		if _, err := q.js.Publish(ctx, subject, body, jetstream.WithMsgID(j.ID)); err != nil {
+			return err
+		}
+		j.Revision, err = q.states.Create(ctx, j.ID, body)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return q.Job(ctx, j.ID)
 	}
@@ -337,14 +411,22 @@ func (q *Queue) Add(ctx context.Context, j Job) (Job, error) {
 
 // Job returns a job as it stands now.
 func (q *Queue) Job(ctx context.Context, id string) (Job, error) {
-	e, err := q.states.Get(ctx, id)
+	j, _, err := q.entry(ctx, id)
+	return j, err
+}
+
+// entry returns a job and the text of its state.
+func (q *Queue) entry(ctx context.Context, id string) (j Job, text []byte, err error) {
+	var e jetstream.KeyValueEntry
+	err = again(ctx, patience, func(ctx context.Context) (err error) { e, err = q.states.Get(ctx, id); return err })
 	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) {
-		return Job{}, ErrNotFound
+		return j, nil, ErrNotFound
 	}
 	if err != nil {
-		return Job{}, err
+		return j, nil, err
 	}
-	return decode(e)
+	j, err = decode(e)
+	return j, e.Value(), err
 }
 
 // Jobs lists the jobs that a function selects, the latest first.
@@ -378,9 +460,10 @@ func (q *Queue) Follow(id string) (states <-chan Job, stop func()) {
 
 // change rewrites a job, again if another change came between. The function may refuse.
 func (q *Queue) change(ctx context.Context, id string, f func(*Job) error) (Job, error) {
+	var lost []byte // what was written without an answer
 	for {
-		j, err := q.Job(ctx, id)
-		if err != nil {
+		j, text, err := q.entry(ctx, id)
+		if err != nil || lost != nil && bytes.Equal(text, lost) {
 			return j, err
 		}
 		if err := f(&j); err != nil {
@@ -391,11 +474,19 @@ func (q *Queue) change(ctx context.Context, id string, f func(*Job) error) (Job,
 		if err != nil {
 			return j, err
 		}
-		j.Revision, err = q.states.Update(ctx, id, body, j.Revision)
-		if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			continue
+		lost = nil
+		try, stop := context.WithTimeout(ctx, oneTry)
+		revision, err := q.states.Update(try, id, body, j.Revision)
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return j, ctx.Err()
+		case gone(err):
+			lost = body
+		case !errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+			j.Revision = revision
+			return j, err
 		}
-		return j, err
 	}
 }
 
@@ -416,7 +507,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (Job, error) {
 // Forget removes the states of jobs that ended, where a function says so.
 func (q *Queue) Forget(ctx context.Context, old func(*Job) bool) error {
 	for _, j := range q.Jobs(func(j *Job) bool { return j.State.Ended() && old(j) }) {
-		if err := q.states.Purge(ctx, j.ID); err != nil {
+		if err := again(ctx, patience, func(ctx context.Context) error { return q.states.Purge(ctx, j.ID) }); err != nil {
 			return err
 		}
 	}
@@ -495,7 +586,7 @@ func (q *Queue) lookAgain() {
 	for {
 		select {
 		case <-t.C:
-		case <-q.end.Done():
+		case <-q.ctx.Done():
 			return
 		}
 		q.mu.Lock()
@@ -504,7 +595,7 @@ func (q *Queue) lookAgain() {
 		if idle {
 			continue
 		}
-		info, err := q.stream.Info(q.end, jetstream.WithSubjectFilter("jobs.>"))
+		info, err := q.stream.Info(q.ctx, jetstream.WithSubjectFilter("jobs.>"))
 		if err != nil {
 			continue // it is away for a while
 		}
@@ -567,21 +658,27 @@ func (q *Queue) Lease(ctx context.Context, worker string, o *Offers) (*Lease, er
 func (q *Queue) takeFrom(ctx context.Context, subject, worker string) (*Lease, error) {
 	whole := context.WithoutCancel(ctx)
 	c, err := q.consumer(whole, subject)
-	if err != nil {
+	if err != nil && !gone(err) {
 		return nil, err
 	}
-	l, err := q.take(whole, c, worker)
-	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrConsumerDeleted) {
-		// NATS removed the reader because it was idle.
+	var l *Lease
+	if err == nil {
+		l, err = q.take(whole, c, worker)
+	}
+	for ctx.Err() == nil && (gone(err) || errors.Is(err, jetstream.ErrConsumerDeleted)) {
+		// NATS removed the reader because it was idle, or the cluster elects a leader.
 		q.mu.Lock()
 		delete(q.queues, subject)
 		q.mu.Unlock()
 		if c, err = q.consumer(whole, subject); err == nil {
 			l, err = q.take(whole, c, worker)
 		}
+		if gone(err) {
+			wait(ctx, 200*time.Millisecond)
+		}
 	}
 	if l != nil && ctx.Err() != nil {
-		return nil, errors.Join(ctx.Err(), q.Release(whole, l.Token))
+		return nil, errors.Join(ctx.Err(), q.Release(whole, l.Token, ""))
 	}
 	return l, err
 }
@@ -601,6 +698,9 @@ func (q *Queue) take(ctx context.Context, c jetstream.Consumer, worker string) (
 			return nil, nil
 		}
 		l, err := q.begin(ctx, msg, worker)
+		if err != nil {
+			_ = msg.Nak() // another try is due at once, not after a silence
+		}
 		if err != nil || l != nil {
 			return l, err
 		}
@@ -618,7 +718,10 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 	if err := jsonx.Unmarshal(msg.Data(), &first); err != nil {
 		return nil, msg.TermWithReason("not a job of opmeter")
 	}
-	if _, err := q.states.Create(ctx, first.ID, msg.Data()); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+	if err := again(ctx, patience, func(ctx context.Context) error {
+		_, err := q.states.Create(ctx, first.ID, msg.Data())
+		return err
+	}); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
 		return nil, err
 	}
 	runs, err := q.o.Results(ctx, first.ID)
@@ -629,7 +732,7 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 		switch {
 		case j.State.Ended():
 			return ErrEnded
-		case meta.NumDelivered <= j.Attempt: // a fresh reader counts from 1 again: not until it is above
+		case meta.NumDelivered < j.Delivered:
 			return ErrLate
 		case len(runs) > 0: // the last worker reported, and the server ended before it said so
 			j.State, j.Runs = Done, runs
@@ -639,17 +742,23 @@ func (q *Queue) begin(ctx context.Context, msg jetstream.Msg, worker string) (*L
 			j.State = Cancelled
 			j.finish()
 			return nil
-		case meta.NumDelivered > attempts:
-			return q.fail(ctx, j, "silent", fmt.Sprintf("%d workers fell silent during this job, the last one was %s: look at its log, the job may need more memory than it has", attempts, j.Worker))
+		case j.State == Running:
+			if failed, err := q.lost(ctx, j, "silent", "its worker fell silent"); failed || err != nil {
+				return err
+			}
 		}
-		j.State, j.Attempt, j.Worker, j.Doing, j.Share = Running, meta.NumDelivered, worker, "", nil
+		j.State, j.Worker, j.Doing, j.Share = Running, worker, "", nil
+		j.Attempt++
+		j.Delivered = meta.NumDelivered
 		return nil
 	})
 	switch {
 	case errors.Is(err, ErrLate):
 		return nil, nil
 	case errors.Is(err, ErrEnded) || err == nil && j.State.Ended():
-		return nil, msg.DoubleAck(ctx)
+		// If the acknowledgement is lost, the job comes again and ends here again.
+		_ = again(ctx, oneTry, msg.DoubleAck)
+		return nil, nil
 	case err != nil:
 		return nil, err
 	}
@@ -664,6 +773,14 @@ func (q *Queue) fail(ctx context.Context, j *Job, cause, problem string) error {
 		return nil
 	}
 	return q.o.Failed(ctx, j)
+}
+
+// lost counts a worker that did not finish a job, and fails the job if there were too many.
+func (q *Queue) lost(ctx context.Context, j *Job, cause, why string) (failed bool, err error) {
+	if j.Lost++; j.Lost < attempts {
+		return false, nil
+	}
+	return true, q.fail(ctx, j, cause, fmt.Sprintf("%d workers began this job and none finished it, at last %s, because %s: look at its log, the job may need more memory than it has", attempts, j.Worker, why))
 }
 
 // finish clears what holds for a job that runs only.
@@ -771,21 +888,46 @@ func (q *Queue) finish(ctx context.Context, token string, runs []string, cause, 
 	if err != nil {
 		return j, err
 	}
-	// A lost acknowledgement delivers the job again, and begin sees that it has ended.
-	_, err = q.conn.RequestWithContext(ctx, reply, []byte("+ACK"))
-	return j, err
+	q.acknowledge(ctx, reply)
+	return j, nil
 }
 
-// Release gives a job back, so that another worker can take it at once.
-func (q *Queue) Release(ctx context.Context, token string) error {
-	j, reply, err := q.held(ctx, token, func(j *Job) error { j.State = Waiting; j.finish(); return nil })
+// acknowledge removes the message of a job that ended. If that is lost, the job is delivered again,
+// and begin sees that it has ended.
+func (q *Queue) acknowledge(ctx context.Context, reply string) {
+	_ = again(ctx, oneTry, func(ctx context.Context) error {
+		_, err := q.conn.RequestWithContext(ctx, reply, []byte("+ACK"))
+		return err
+	})
+}
+
+// Release gives a job back, so that another worker can take it at once. It says why if the job
+// broke its worker: too many of these fail the job.
+func (q *Queue) Release(ctx context.Context, token, why string) error {
+	j, reply, err := q.held(ctx, token, func(j *Job) error {
+		if why != "" {
+			if failed, err := q.lost(ctx, j, "crash", why); failed || err != nil {
+				return err
+			}
+		}
+		j.State = Waiting
+		j.finish()
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	_, err = q.conn.RequestWithContext(ctx, reply, []byte("-NAK"))
+	if j.State.Ended() {
+		q.acknowledge(ctx, reply)
+		return nil
+	}
+	_ = again(ctx, oneTry, func(ctx context.Context) error {
+		_, err := q.conn.RequestWithContext(ctx, reply, []byte("-NAK"))
+		return err
+	})
 	// Who was told of the new state may have looked before the job was there again.
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.wake(j.Needs.subject())
-	return err
+	return nil
 }

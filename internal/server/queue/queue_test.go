@@ -270,7 +270,7 @@ func TestRelease(t *testing.T) {
 	q := open(t, t.TempDir(), time.Minute)
 	add(t, q, "a", Needs{Target: "host"})
 	l := lease(t, q, host)
-	if err := q.Release(t.Context(), l.Token); err != nil {
+	if err := q.Release(t.Context(), l.Token, ""); err != nil {
 		t.Fatal(err)
 	}
 	if again := lease(t, q, host); again.Job.ID != "a" || again.Job.Attempt != 2 {
@@ -430,7 +430,7 @@ func TestIdleReader(t *testing.T) {
 	}
 	forget()
 	first := lease(t, q, host)
-	if err := q.Release(t.Context(), first.Token); err != nil {
+	if err := q.Release(t.Context(), first.Token, ""); err != nil {
 		t.Fatal(err)
 	}
 	forget()

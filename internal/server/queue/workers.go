@@ -35,28 +35,38 @@ type Worker struct {
 
 // prepareWorkers makes the bucket of workers. Each tells its name every few seconds, so that none of
 // it needs a disk.
-func (q *Queue) prepareWorkers(ctx context.Context) (err error) {
-	q.workers, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: workersName, Storage: jetstream.MemoryStorage, Replicas: q.replicas, TTL: keepWorkers,
+func (q *Queue) prepareWorkers(ctx context.Context) error {
+	err := q.replicate(ctx, func(ctx context.Context) (err error) {
+		q.workers, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: workersName, Storage: jetstream.MemoryStorage, Replicas: q.replicas, TTL: keepWorkers,
+		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	q.watchWorkers, err = q.workers.WatchAll(context.WithoutCancel(ctx), jetstream.IgnoreDeletes())
+	updates, err := q.watch(ctx, q.workers)
 	if err != nil {
 		return err
 	}
 	q.watched.Go(func() {
-		for e := range q.watchWorkers.Updates() {
-			var w Worker
-			if e == nil || jsonx.Unmarshal(e.Value(), &w) != nil {
-				continue
+		for updates != nil {
+			for e := range updates {
+				var w Worker
+				if e == nil || jsonx.Unmarshal(e.Value(), &w) != nil {
+					continue
+				}
+				q.mu.Lock()
+				if w.Seen > q.known[w.Name].Seen {
+					q.known[w.Name] = w
+				}
+				q.mu.Unlock()
 			}
-			q.mu.Lock()
-			if w.Seen > q.known[w.Name].Seen {
-				q.known[w.Name] = w
+			// It ended: a node that was killed took it along.
+			updates = nil
+			for q.ctx.Err() == nil && updates == nil {
+				updates, _ = q.watch(q.ctx, q.workers)
 			}
-			q.mu.Unlock()
 		}
 	})
 	return nil

@@ -51,7 +51,7 @@ func secret(prefix string) string {
 func (t *Tx) AddToken(k Token) (Token, string, error) {
 	s := secret("opm_")
 	k.ID, k.Hash, k.Created = NewID(t.now()), hash(s), t.millis()
-	return k, s, insert(t, "tokens", &k)
+	return k, s, insert(t, "tokens", k)
 }
 
 // Tokens lists all tokens.
@@ -87,7 +87,7 @@ type Share struct {
 func (t *Tx) AddShare(v Share) (Share, string, error) {
 	s := secret("")
 	v.ID, v.Hash, v.Created = NewID(t.now()), hash(s), t.millis()
-	return v, s, insert(t, "shares", &v)
+	return v, s, insert(t, "shares", v)
 }
 
 // valid selects what is neither revoked nor expired.
@@ -126,7 +126,7 @@ func From(ctx context.Context, address string) context.Context {
 // Log adds a line to the audit log. The address is that of [From].
 func (t *Tx) Log(who, what, object string) error {
 	address, _ := t.ctx.Value(addressKey{}).(string)
-	return insert(t, "audit", &Entry{ID: NewID(t.now()), Who: who, What: what, Object: object, Address: address, Created: t.millis()})
+	return insert(t, "audit", Entry{ID: NewID(t.now()), Who: who, What: what, Object: object, Address: address, Created: t.millis()})
 }
 
 // Audit lists lines of the audit log, the latest first.

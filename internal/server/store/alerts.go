@@ -19,7 +19,7 @@ type Alert struct {
 // AddAlert adds an alert. It is ErrExists if the run has one for the figure.
 func (t *Tx) AddAlert(a Alert) (Alert, error) {
 	a.ID, a.Created = NewID(t.now()), t.millis()
-	return a, insert(t, "alerts", &a)
+	return a, insert(t, "alerts", a)
 }
 
 // Move says that the change of an alert is at another run, as later runs show.

@@ -39,12 +39,9 @@ func of[T any](name string, key ...string) table {
 				text = fmt.Appendf(text, "%#v\x00", reflect.Indirect(v.Field(f)))
 			}
 			digests = append(digests, sha256.Sum256(text))
-			if to == nil {
-				continue
-			}
-			if err := insert(to, name, &rows[i]); err != nil {
-				return nil, nil, err
-			}
+		}
+		if to != nil && err == nil {
+			err = insert(to, name, rows...)
 		}
 		if err != nil || len(rows) < batch {
 			return nil, digests, err
@@ -93,25 +90,28 @@ type Sum struct {
 	Hash  string `json:"hash"`
 }
 
-// Copy copies all rows to an empty database, whatever its kind, and compares both afterwards.
-func Copy(ctx context.Context, from, to *DB) ([]Sum, error) {
-	var sums []Sum
-	err := from.View(ctx, func(src *Tx) error {
-		return to.Change(ctx, func(dst *Tx) (err error) {
-			sums, err = walk(src, dst)
+// Copy copies all rows to an empty database, whatever its kind, and compares both. If anything
+// differs, nothing was copied.
+func Copy(ctx context.Context, from, to *DB) (sums []Sum, err error) {
+	err = from.View(ctx, func(src *Tx) error {
+		return to.Change(ctx, func(dst *Tx) error {
+			before, err := walk(dst, nil)
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(before, func(s Sum) bool { return s.Rows > 0 }) {
+				return errors.New("the target is not empty: copy into a new database")
+			}
+			if sums, err = walk(src, dst); err != nil {
+				return err
+			}
+			copied, err := walk(dst, nil)
+			if err == nil && !slices.Equal(sums, copied) {
+				err = fmt.Errorf("rows differ after copying: %v, expected %v", copied, sums)
+			}
 			return err
 		})
 	})
-	if errors.Is(err, ErrExists) {
-		err = errors.New("the database is not empty: copy into a new one")
-	}
-	if err != nil {
-		return nil, err
-	}
-	copied, err := to.Sums(ctx)
-	if err == nil && !slices.Equal(sums, copied) {
-		err = fmt.Errorf("rows differ after copying: %v, expected %v", copied, sums)
-	}
 	return sums, err
 }
 

@@ -46,7 +46,7 @@ type DB struct {
 func Open(ctx context.Context, source string) (*DB, error) {
 	d := &DB{now: time.Now}
 	var err error
-	if strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://") {
+	if Elsewhere(source) {
 		d.postgres = true
 		if d.write, err = sql.Open("pgx", source); err != nil {
 			return nil, fmt.Errorf("database: %w: expected postgres://USER:PASSWORD@HOST/NAME", hidden(err, source))
@@ -69,10 +69,19 @@ func Open(ctx context.Context, source string) (*DB, error) {
 		}
 		d.read.SetMaxOpenConns(4)
 	}
-	if err := d.migrate(ctx); err != nil {
+	err = d.Ping(ctx) // at the start nobody waits for a database that is away
+	if err == nil {
+		err = d.migrate(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database: %w", hidden(err, source)), d.Close())
 	}
 	return d, nil
+}
+
+// Elsewhere reports whether a source is a URL of PostgreSQL, not a file.
+func Elsewhere(source string) bool {
+	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
 }
 
 // hidden takes the password out of an error of the driver.
@@ -160,15 +169,15 @@ func (d *DB) View(ctx context.Context, f func(*Tx) error) error {
 }
 
 func (d *DB) in(ctx context.Context, db *sql.DB, o *sql.TxOptions, f func(*Tx) error) error {
-	tx, err := db.BeginTx(ctx, o)
+	tx, err := d.begin(ctx, db, o)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if err := f(&Tx{ctx: ctx, tx: tx, postgres: d.postgres, now: d.now}); err != nil {
-		return err
+		return away(err)
 	}
-	return tx.Commit()
+	return away(tx.Commit())
 }
 
 // sql numbers the parameters of a statement as the database expects.
@@ -233,19 +242,25 @@ func columns(of reflect.Type) (names []string, fields []int) {
 	return names, fields
 }
 
-// insert adds a row; the fields of v are its columns.
-func insert[T any](t *Tx, table string, v *T) error {
-	names, fields := columns(reflect.TypeFor[T]())
-	args := make([]any, len(fields))
-	for i, f := range fields {
-		args[i] = reflect.ValueOf(v).Elem().Field(f).Interface()
+// insert adds rows; the fields of T are their columns. It is ErrExists if one of them exists.
+func insert[T any](t *Tx, table string, rows ...T) error {
+	if len(rows) == 0 {
+		return nil
 	}
-	r, err := t.tx.ExecContext(t.ctx, t.sql("INSERT INTO "+table+" ("+strings.Join(names, ", ")+") VALUES (?"+
-		strings.Repeat(", ?", len(names)-1)+") ON CONFLICT DO NOTHING"), storable(args)...)
+	names, fields := columns(reflect.TypeFor[T]())
+	var args []any
+	for i := range rows {
+		v := reflect.ValueOf(&rows[i]).Elem()
+		for _, f := range fields {
+			args = append(args, v.Field(f).Interface())
+		}
+	}
+	r, err := t.tx.ExecContext(t.ctx, t.sql("INSERT INTO "+table+" ("+strings.Join(names, ", ")+") VALUES "+
+		marks(len(names))+strings.Repeat(", "+marks(len(names)), len(rows)-1)+" ON CONFLICT DO NOTHING"), storable(args)...)
 	if err != nil {
 		return err
 	}
-	if n, err := r.RowsAffected(); err != nil || n == 0 {
+	if n, err := r.RowsAffected(); err != nil || n < int64(len(rows)) {
 		return errors.Join(err, ErrExists)
 	}
 	return nil

@@ -23,7 +23,7 @@ func (t *Tx) AddHook(project, url string) (Hook, error) {
 	var key [24]byte
 	_, _ = rand.Read(key[:]) // never fails
 	h := Hook{ID: NewID(t.now()), Project: project, URL: url, Secret: SecretPrefix + base64.StdEncoding.EncodeToString(key[:]), Created: t.millis()}
-	return h, insert(t, "hooks", &h)
+	return h, insert(t, "hooks", h)
 }
 
 // Hook returns a webhook.
@@ -67,7 +67,7 @@ func (t *Tx) Emit(hook, event, object, body string) (Delivery, error) {
 		return d, err
 	}
 	d.Next = &d.Created
-	if err = insert(t, "deliveries", &d); errors.Is(err, ErrExists) {
+	if err = insert(t, "deliveries", d); errors.Is(err, ErrExists) {
 		err = nil
 	}
 	return d, err

@@ -30,7 +30,7 @@ func (t *Tx) SetRule(r Rule) error {
 	if err := t.RemoveRule(r.Project); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return insert(t, "retention", &r)
+	return insert(t, "retention", r)
 }
 
 // RemoveRule removes the rule of a project: that of all others holds again.
@@ -137,7 +137,7 @@ func (t *Tx) Used(hashes []string) (map[string]bool, error) {
 
 // MarkUnused notes that nothing refers to a file, unless that is known already.
 func (t *Tx) MarkUnused(hash string, now time.Time) error {
-	err := insert(t, "unused_files", &Unused{hash, now.UnixMilli()})
+	err := insert(t, "unused_files", Unused{hash, now.UnixMilli()})
 	if errors.Is(err, ErrExists) {
 		err = nil
 	}

@@ -67,7 +67,7 @@ type Figure struct {
 // AddProject adds a project. It is ErrExists if the name is in use, also by a deleted project.
 func (t *Tx) AddProject(name, description string) (Project, error) {
 	p := Project{ID: NewID(t.now()), Name: name, Description: description, Created: t.millis(), Modified: t.millis()}
-	return p, insert(t, "projects", &p)
+	return p, insert(t, "projects", p)
 }
 
 // Project returns a project by its id or name.
@@ -124,7 +124,7 @@ func (t *Tx) AddRun(s Series, r Run, figures []Figure, tags []string) (Run, erro
 		return old, err
 	}
 	s.Project, s.ID = r.Project, NewID(t.now())
-	if err := insert(t, "series", &s); errors.Is(err, ErrExists) {
+	if err := insert(t, "series", s); errors.Is(err, ErrExists) {
 		s, err = get[Series](t, "series", "WHERE project = ? AND model = ? AND target = ? AND engine = ? AND machine = ? AND settings = ? AND kind = ?",
 			s.Project, s.Model, s.Target, s.Engine, s.Machine, s.Settings, s.Kind)
 		if err != nil {
@@ -135,17 +135,18 @@ func (t *Tx) AddRun(s Series, r Run, figures []Figure, tags []string) (Run, erro
 	}
 	r.Series, r.Created = s.ID, t.millis()
 	r.ID = NewID(t.now())
-	if err := insert(t, "runs", &r); err != nil {
+	if err := insert(t, "runs", r); err != nil {
 		return r, err
 	}
 	if err := t.one("UPDATE series SET newest = ? WHERE id = ?", r.ID, s.ID); err != nil {
 		return r, err
 	}
-	for _, f := range figures {
-		f.Run = r.ID
-		if err := insert(t, "figures", &f); err != nil {
-			return r, err
-		}
+	figures = slices.Clone(figures)
+	for i := range figures {
+		figures[i].Run = r.ID
+	}
+	if err := insert(t, "figures", figures...); err != nil {
+		return r, err
 	}
 	if err := t.setTags(r.ID, tags); err != nil {
 		return r, err
@@ -176,12 +177,11 @@ func (t *Tx) setTags(run string, tags []string) error {
 	if err := t.exec("DELETE FROM tags WHERE run = ?", run); err != nil {
 		return err
 	}
-	for _, tag := range tags {
-		if err := t.exec("INSERT INTO tags (name, run) VALUES (?, ?) ON CONFLICT DO NOTHING", tag, run); err != nil {
-			return err
-		}
+	var rows []tag
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(tags))) {
+		rows = append(rows, tag{run, name})
 	}
-	return nil
+	return insert(t, "tags", rows...)
 }
 
 // longestWord bounds a word of the search in bytes.
@@ -206,12 +206,11 @@ func (t *Tx) index(r Run, s Series, tags []string) error {
 	if err := t.exec("DELETE FROM words WHERE run = ?", r.ID); err != nil {
 		return err
 	}
+	var rows []word
 	for _, w := range words(append(tags, s.Model, s.Target, s.Engine, s.Machine, s.Kind, r.Branch, r.Commit, r.Pull, r.Note)...) {
-		if err := t.exec("INSERT INTO words (word, run) VALUES (?, ?)", w, r.ID); err != nil {
-			return err
-		}
+		rows = append(rows, word{w, r.ID})
 	}
-	return nil
+	return insert(t, "words", rows...)
 }
 
 // Run returns a run.
@@ -456,7 +455,7 @@ type upload struct {
 
 // Uploaded notes that a token for one project uploaded a file.
 func (t *Tx) Uploaded(hash, project string) error {
-	if err := insert(t, "uploads", &upload{hash, project}); !errors.Is(err, ErrExists) {
+	if err := insert(t, "uploads", upload{hash, project}); !errors.Is(err, ErrExists) {
 		return err
 	}
 	return nil

@@ -441,6 +441,11 @@ func testCopy(t *testing.T, open func() *DB) {
 	if _, err := Copy(t.Context(), first, third); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("copied into a database with rows: %v", err)
 	}
+	other := opened(t, filepath.Join(t.TempDir(), "other.db"))
+	other.do(t, func(tx *Tx) error { return tx.Log("ann", "sign in", "") })
+	if _, err := Copy(t.Context(), first, other); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("copied into a database with one other row: %v", err)
+	}
 	third.do(t, func(tx *Tx) error { return tx.Note(runs[3].ID, "changed", nil) })
 	if cmp.Equal(want, must[[]Sum](t)(third.Sums(t.Context()))) {
 		t.Error("a change does not change the sums")

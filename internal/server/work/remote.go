@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -19,7 +20,16 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/server/queue"
+	"github.com/opmeter/opmeter/internal/server/store"
 )
+
+// errAway says that the server did not answer, or could not now.
+var errAway = errors.New("no answer from the server")
+
+// away reports whether a request may succeed later: server, database or job queue are not reachable.
+func away(err error) bool {
+	return errors.Is(err, errAway) || errors.Is(err, store.ErrAway) || errors.Is(err, queue.ErrAway)
+}
 
 // Remote is a server elsewhere, over HTTP.
 type Remote struct {
@@ -39,6 +49,11 @@ type Problem struct {
 		Location string `json:"location"`
 	} `json:"errors"`
 	final bool // the same request has the same answer
+}
+
+// Is makes a problem of the server alone one that may be over later.
+func (p *Problem) Is(target error) bool {
+	return target == errAway && (p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests)
 }
 
 func (p *Problem) Error() string {
@@ -96,7 +111,7 @@ func (r *Remote) send(ctx context.Context, method, path string, body io.Reader, 
 		err = fmt.Errorf("%w: if the server made its certificate itself, set OPMETER_CA to a copy of the file that opmeter serve names", err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errAway, err)
 	}
 	if res.StatusCode < 300 {
 		return res, nil
@@ -145,7 +160,7 @@ func (r *Remote) End(ctx context.Context, e End) error {
 }
 
 // Fetch implements [Server].
-func (r *Remote) Fetch(ctx context.Context, hash, to string) (err error) {
+func (r *Remote) Fetch(ctx context.Context, hash, to string) error {
 	res, err := r.send(ctx, http.MethodGet, "/files/"+hash, nil, nil)
 	if err != nil {
 		return err
@@ -157,13 +172,16 @@ func (r *Remote) Fetch(ctx context.Context, hash, to string) (err error) {
 	}
 	h := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, h), res.Body)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
+	if _, own := errors.AsType[*fs.PathError](err); err != nil && !own {
+		err = fmt.Errorf("%w: %w", errAway, err) // it broke off
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != hash {
-		return fmt.Errorf("the file arrived with another content (SHA-256 %s)", got)
+	if got := hex.EncodeToString(h.Sum(nil)); err == nil && got != hash {
+		err = fmt.Errorf("the file arrived with another content (SHA-256 %s)", got)
 	}
-	return nil
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(to)) // for the next try
+	}
+	return err
 }
 
 // again are answers after which an upload goes on.

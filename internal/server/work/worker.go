@@ -35,7 +35,7 @@ type End struct {
 	Problem string  `json:"problem,omitempty" maxLength:"4000"`
 	// Cause is the code of the problem.
 	Cause string `json:"cause,omitempty" maxLength:"40"`
-	// Release gives the job back to other workers.
+	// Release gives the job back to other workers. The problem then says what it did to this one.
 	Release bool `json:"release,omitempty"`
 }
 
@@ -65,10 +65,6 @@ type Worker struct {
 
 // Work does jobs until the context ends.
 func (w *Worker) Work(ctx context.Context) {
-	pause := w.Pause
-	if pause == nil {
-		pause = backOff
-	}
 	failures := 0
 	for ctx.Err() == nil {
 		l, err := w.Server.Lease(ctx, w.Name, &w.Offers)
@@ -76,7 +72,7 @@ func (w *Worker) Work(ctx context.Context) {
 			if ctx.Err() == nil {
 				failures++
 				w.Log.Warn("no answer from the server", "error", err)
-				pause(ctx, failures)
+				w.pause(ctx, failures)
 			}
 			continue
 		}
@@ -86,8 +82,23 @@ func (w *Worker) Work(ctx context.Context) {
 	}
 }
 
-// backOff waits longer after each failure.
-func backOff(ctx context.Context, failures int) {
+// retried asks the server again while it is away, until the context ends.
+func (w *Worker) retried(ctx context.Context, ask func() error) error {
+	for failures := 1; ; failures++ {
+		err := ask()
+		if !away(err) || ctx.Err() != nil {
+			return err
+		}
+		w.pause(ctx, failures)
+	}
+}
+
+// pause waits longer after each failure.
+func (w *Worker) pause(ctx context.Context, failures int) {
+	if w.Pause != nil {
+		w.Pause(ctx, failures)
+		return
+	}
 	t := time.NewTimer(min(time.Second<<min(failures-1, 5), 30*time.Second))
 	defer t.Stop()
 	select {
@@ -109,9 +120,9 @@ func (w *Worker) do(ctx context.Context, l *queue.Lease) {
 	defer clean()
 	if err == nil {
 		report.progress("uploading")
-		err = w.Server.Store(work, res.Hash, res.File)
+		err = w.retried(work, func() error { return w.Server.Store(work, res.Hash, res.File) })
 		if err == nil && res.OutputFile != "" {
-			err = w.Server.Store(work, res.Output, res.OutputFile)
+			err = w.retried(work, func() error { return w.Server.Store(work, res.Output, res.OutputFile) })
 		}
 	}
 	cause := context.Cause(work)
@@ -126,6 +137,9 @@ func (w *Worker) do(ctx context.Context, l *queue.Lease) {
 		log.Info("job cancelled")
 	case ctx.Err() != nil: // this worker ends: another one can begin at once
 		e.Release = true
+	case errors.Is(err, program.ErrKilled): // perhaps memory ran out here, and does not elsewhere
+		e.Release, e.Problem = true, "its process was killed"
+		log.Warn("the process of a job was killed")
 	case err != nil:
 		e.Cause, e.Problem = w.Runner.problem(err)
 		log.Info("job failed", "cause", e.Cause, "problem", e.Problem)
@@ -136,7 +150,7 @@ func (w *Worker) do(ctx context.Context, l *queue.Lease) {
 	// The end is told also if this worker ends, within a while.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	if err := w.Server.End(last, e); err != nil {
+	if err := w.retried(last, func() error { return w.Server.End(last, e) }); err != nil {
 		log.Warn("the server did not take the end of the job", "error", err)
 	}
 }
@@ -202,7 +216,7 @@ func (w *Worker) result(ctx context.Context, j *queue.Job, progress func(string)
 			return nil, clean, err
 		}
 		file := filepath.Join(sub, filepath.Base(in.Name))
-		if err := w.Server.Fetch(ctx, in.Hash, file); err != nil {
+		if err := w.retried(ctx, func() error { return w.Server.Fetch(ctx, in.Hash, file) }); err != nil {
 			return nil, clean, fmt.Errorf("fetching %s: %w", in.Name, err)
 		}
 		inputs[role] = file

@@ -1,10 +1,11 @@
 //go:build unix
 
-// Package postgres runs a PostgreSQL for tests: on loopback, in a temporary folder.
+// Package postgres runs a PostgreSQL for tests and benchmarks: on loopback, in a temporary folder.
 package postgres
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,93 +33,146 @@ func tool(name string) string {
 	return found[len(found)-1]
 }
 
+// ErrMissing says that PostgreSQL is not installed, or that no account may run it.
+var ErrMissing = errors.New("PostgreSQL is missing: install the package postgresql")
+
+// Server is a PostgreSQL with a folder of its own.
+type Server struct {
+	dir, program string
+	port         int
+	as           *syscall.SysProcAttr
+	cmd          *exec.Cmd
+	ended        chan struct{} // closed when no process of the server is left
+}
+
+// New makes an empty database. It is [ErrMissing] where PostgreSQL is.
+func New() (_ *Server, err error) {
+	initdb := tool("initdb")
+	s := &Server{program: tool("postgres")}
+	if initdb == "" || s.program == "" {
+		return nil, ErrMissing
+	}
+	if s.port, err = free(); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp("", "postgres"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(s.dir))
+		}
+	}()
+	if s.as, err = account(s.dir); err != nil {
+		return nil, err
+	}
+	if out, err := s.run(initdb, "-D", s.data(), "-U", "opmeter", "-A", "trust", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return s, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) run(name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.Dir, c.SysProcAttr = s.dir, s.as
+	return c
+}
+
+// URL is the address of the database.
+func (s *Server) URL() string {
+	return fmt.Sprintf("postgres://opmeter@127.0.0.1:%d/postgres?sslmode=disable", s.port)
+}
+
+// Start starts the server and waits until it takes connections.
+func (s *Server) Start() error {
+	s.cmd = s.run(s.program, "-D", s.data(), "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+s.dir)
+	log, err := s.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	said, last, ready := bufio.NewScanner(log), "", false
+	for !ready && said.Scan() {
+		last = said.Text()
+		ready = strings.Contains(last, "ready to accept connections")
+	}
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		_, _ = io.Copy(io.Discard, log)
+	}()
+	if !ready {
+		s.end(syscall.SIGKILL)
+		return fmt.Errorf("PostgreSQL ended at its start: %s", last)
+	}
+	return nil
+}
+
+// Kill ends the first process of the server at once, and waits until those that it started ended.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+func (s *Server) end(how syscall.Signal) {
+	_ = s.cmd.Process.Signal(how)
+	<-s.ended
+	_ = s.cmd.Wait()
+}
+
+// Close ends the server and removes its folder.
+func (s *Server) Close() error {
+	if s.cmd != nil && s.cmd.ProcessState == nil {
+		s.end(syscall.SIGQUIT)
+	}
+	return os.RemoveAll(s.dir)
+}
+
 // Start starts a server that ends with the test, and returns the URL of an empty database. Without
 // PostgreSQL the test is skipped.
 func Start(t testing.TB) (url string) {
 	t.Helper()
-	initdb, server := tool("initdb"), tool("postgres")
-	if initdb == "" || server == "" {
-		if material.Required() {
-			t.Fatal("PostgreSQL is missing")
-		}
-		t.Skip("PostgreSQL is missing: install the package postgresql")
+	s, err := New()
+	if errors.Is(err, ErrMissing) {
+		material.Skip(t, err.Error())
 	}
-	dir, err := os.MkdirTemp("", "postgres")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	as := account(t, dir)
-	run := func(name string, args ...string) *exec.Cmd {
-		c := exec.Command(name, args...)
-		c.Dir, c.SysProcAttr = dir, as
-		return c
-	}
-	data := filepath.Join(dir, "data")
-	if out, err := run(initdb, "-D", data, "-U", "opmeter", "-A", "trust", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	port := free(t)
-	c := run(server, "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+dir)
-	log, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := bufio.NewScanner(log)
-	rest := make(chan struct{})
 	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGQUIT) // at once
-		<-rest
-		_ = c.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	})
-	ready := false
-	for !ready && said.Scan() {
-		ready = strings.Contains(said.Text(), "ready to accept connections")
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
 	}
-	go func() {
-		defer close(rest)
-		_, _ = io.Copy(io.Discard, log)
-	}()
-	if !ready {
-		t.Fatal("PostgreSQL ended at its start")
-	}
-	return fmt.Sprintf("postgres://opmeter@127.0.0.1:%d/postgres?sslmode=disable", port)
+	return s.URL()
 }
 
 // account is who runs the server: PostgreSQL refuses to run as root, so that is its own account.
-func account(t testing.TB, dir string) *syscall.SysProcAttr {
-	t.Helper()
+func account(dir string) (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
-		return nil
+		return &syscall.SysProcAttr{}, nil
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		material.Skip(t, "the account postgres is missing, and root must not run PostgreSQL")
+		return nil, fmt.Errorf("%w: root must not run it, and the account postgres is absent", ErrMissing)
 	}
 	uid, err1 := strconv.Atoi(u.Uid)
 	gid, err2 := strconv.Atoi(u.Gid)
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
+	if err := errors.Join(err1, err2, os.Chown(dir, uid, gid)); err != nil {
+		return nil, err
 	}
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 }
 
 // free is a port that no program uses now.
-func free(t testing.TB) int {
-	t.Helper()
+func free() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
