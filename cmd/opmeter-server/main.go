@@ -56,6 +56,8 @@ func run(ctx context.Context, what string, args []string) error {
 	format := f.String("log", formatAuto, "auto, text or json")
 	verbose := f.Bool("verbose", false, "log requests too")
 	var (
+		from, to string
+
 		remote  work.Remote
 		name    string
 		base    string
@@ -73,6 +75,9 @@ func run(ctx context.Context, what string, args []string) error {
 		f.StringVar(&o.Key, "tls-key", "", "key of the certificate")
 		f.Int64Var(&o.MaxFile, "max-file", 4<<30, "largest upload in bytes")
 		f.BoolVar(&o.Worker, "worker", true, "do jobs in this process")
+	case "copy":
+		f.StringVar(&from, "from", "", "source of results")
+		f.StringVar(&to, "to", "", "target of results")
 	case "worker":
 		f.StringVar(&remote.URL, "server", "", "URL of the server")
 		f.StringVar(&name, "name", "", "name of this worker")
@@ -87,7 +92,7 @@ func run(ctx context.Context, what string, args []string) error {
 		f.StringVar(&base, "base", "", "commit to compare with")
 		f.StringVar(&comment, "comment", "", "file for the text of a comment")
 	default:
-		return fmt.Errorf("unknown part %q: expected serve, worker or push", what)
+		return fmt.Errorf("unknown part %q: expected serve, copy, worker or push", what)
 	}
 	if err := f.Parse(args); err != nil {
 		return err
@@ -100,8 +105,11 @@ func run(ctx context.Context, what string, args []string) error {
 	if o.Log, err = logTo(os.Stderr, *format, level); err != nil {
 		return err
 	}
-	if what == "serve" {
+	switch what {
+	case "serve":
 		return serve(ctx, o)
+	case "copy":
+		return copyResults(ctx, from, to)
 	}
 	if err := connect(&remote); err != nil {
 		return err
@@ -180,6 +188,19 @@ func serve(ctx context.Context, o server.Options) (err error) {
 		fmt.Printf("token %s\n", secret)
 	}
 	return s.Serve(ctx, func(url string) { fmt.Printf("url %s\n", url) })
+}
+
+// copyResults copies results and prints what was copied.
+func copyResults(ctx context.Context, from, to string) error {
+	c, err := server.Copy(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	for _, t := range c.Tables {
+		fmt.Printf("%-9s %8d rows   hash %s\n", t.Table, t.Rows, t.Hash)
+	}
+	fmt.Printf("%-9s %8d checked by their SHA-256\n", "files", c.Files)
+	return nil
 }
 
 // worker does jobs of a server elsewhere until the context ends.

@@ -100,6 +100,34 @@ opmeter worker lets other computers and their boards do jobs.`,
 	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
 	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto: text on a terminal")
 	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, such as 4GiB (Linux)")
+	c.AddCommand(newServeCopy(a))
+	return c
+}
+
+func newServeCopy(a *app) *cobra.Command {
+	var from, to string
+	c := &cobra.Command{
+		Use:   "copy",
+		Short: "Copy the results of a server to another database",
+		Long: `Copy all results from SQLite to PostgreSQL, back, or to another folder. Each side is a folder as
+--data names it, with a SQLite inside, or the URL of a PostgreSQL. The target must be empty. Every row
+and every file is compared by its hash, and the counts are printed.
+
+Files of profiles and models stay in the folder, where a server with --database reads them too. From
+a folder to a folder they are copied. Jobs are not copied: let them end, then end the server.`,
+		Example: `  opmeter serve copy --from results --to postgres://opmeter@db.example/opmeter
+  opmeter serve copy --from postgres://opmeter@db.example/opmeter --to results`,
+		Args: none,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if from == "" || to == "" {
+				return useError("--from and --to: name a folder or a URL such as postgres://USER:PASSWORD@HOST/NAME with each")
+			}
+			return a.serve(c.Context(), []string{"copy", "-from=" + from, "-to=" + to}, nil, func(line string) { fmt.Fprintln(a.out, line) })
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&from, "from", "", "`DIR|URL`: results to copy")
+	f.StringVar(&to, "to", "", "`DIR|URL`: where to, with no results yet")
 	return c
 }
 
@@ -246,7 +274,8 @@ func (a *app) serve(ctx context.Context, flags, files []string, told func(line s
 	}
 	defer group.Kill()
 	defer context.AfterFunc(ctx, func() { _ = life.Close() })()
-	if flags[0] != "push" {
+	lasting := flags[0] == "serve" || flags[0] == "worker"
+	if lasting {
 		a.measures(serverEnd)
 	}
 	scan := bufio.NewScanner(lines)
@@ -261,7 +290,7 @@ func (a *app) serve(ctx context.Context, flags, files []string, told func(line s
 	}
 	err = errors.Join(scan.Err(), cmd.Wait())
 	switch {
-	case ctx.Err() != nil && flags[0] != "push":
+	case ctx.Err() != nil && lasting:
 		return nil // Ctrl-C is how servers and workers end
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/opmeter/opmeter/internal/base/filelock"
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/hook"
 	"github.com/opmeter/opmeter/internal/server/queue"
@@ -100,11 +100,8 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("folder for results: %w", err)
 	}
-	if s.lock, err = os.OpenFile(filepath.Join(o.Data, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return nil, fmt.Errorf("folder for results: %w", err)
-	}
-	if err := filelock.Try(s.lock); err != nil {
-		return nil, fmt.Errorf("%s: another server uses this folder: end it, or name another one with --data (%w)", o.Data, err)
+	if s.lock, err = lockFolder(o.Data); err != nil {
+		return nil, err
 	}
 	if !local && o.Cert == "" {
 		if s.own, err = ownCertificate(o.Data, o.Listen, time.Now()); err != nil {
@@ -112,15 +109,11 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 		}
 		s.o.Cert, s.o.Key = s.own.File, s.own.Key
 	}
-	source := o.Database
-	if source == "" {
-		source = filepath.Join(o.Data, "results.db")
-	}
-	if s.db, err = store.Open(ctx, source); err != nil {
+	if s.db, err = store.Open(ctx, cmp.Or(o.Database, filepath.Join(o.Data, databaseName))); err != nil {
 		return nil, err
 	}
 	s.hooks = hook.New(s.db, s.open)
-	if s.files, err = blob.Open(filepath.Join(o.Data, "files"), o.Files, o.MaxFile); err != nil {
+	if s.files, err = blob.Open(filepath.Join(o.Data, filesName), o.Files, o.MaxFile); err != nil {
 		return nil, err
 	}
 	if s.pages, err = openPages(filepath.Join(o.Data, "pages")); err != nil {
