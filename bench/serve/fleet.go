@@ -20,7 +20,7 @@ const (
 
 // fleet simulates many workers with boards: without jobs, with a job for each fifth board, and a
 // minute long with nearly all workers measuring.
-func fleet(database string, workers int) (err error) {
+func fleet(workers int) (err error) {
 	for _, part := range []struct {
 		name  string
 		takes time.Duration
@@ -45,15 +45,15 @@ func fleet(database string, workers int) (err error) {
 			r.every(gap, func(int) bool { return time.Now().Before(until) }, func(i int) { r.submit(i, "device:"+board(i%workers, i/workers%boardsOfWorker)) })
 		}},
 	} {
-		if err := fleetPart(database, workers, part.name, part.takes, part.drive); err != nil {
+		if err := fleetPart(workers, part.name, part.takes, part.drive); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func fleetPart(database string, workers int, name string, takes time.Duration, drive func(*rig)) (err error) {
-	r, err := newRig(database)
+func fleetPart(workers int, name string, takes time.Duration, drive func(*rig)) (err error) {
+	r, err := newRig()
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func quantiles(times []time.Duration) string {
 
 // rig is a server as a process of its own, with workers and a client in this one.
 type rig struct {
-	server  *victim
+	server  *process
 	url     string
 	dir     string
 	http    *timed
@@ -115,7 +115,7 @@ type rig struct {
 	open   atomic.Int64 // jobs that were sent and did not end
 }
 
-func newRig(database string) (r *rig, err error) {
+func newRig() (r *rig, err error) {
 	r = &rig{http: newTimed(), sent: map[string]time.Time{}}
 	r.client = &http.Client{Transport: r.http}
 	r.context, r.stop = context.WithCancel(context.Background())
@@ -131,15 +131,15 @@ func newRig(database string) (r *rig, err error) {
 		return nil, err
 	}
 	r.url = "http://" + address
-	r.server = &victim{args: []string{"-data=" + filepath.Join(r.dir, "data"), "-listen=" + address, "-database=" + database}}
-	_, err = r.server.start()
+	r.server = own("-data="+filepath.Join(r.dir, "data"), "-listen="+address)
+	err = r.server.start()
 	return r, err
 }
 
 func (r *rig) end() error {
 	r.stop()
 	r.workers.Wait()
-	r.server.end()
+	r.server.kill()
 	return errors.Join(r.failed, os.RemoveAll(r.dir))
 }
 
@@ -347,8 +347,8 @@ func (r *rig) report(begin time.Time, before usage) {
 }
 
 // load sends 1,000 small jobs a minute, and compares measurements beside an idle and a busy server.
-func load(database, opmeter string, budget time.Duration) (err error) {
-	r, err := newRig(database)
+func load(opmeter string, budget time.Duration) (err error) {
+	r, err := newRig()
 	if err != nil {
 		return err
 	}

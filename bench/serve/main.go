@@ -1,21 +1,24 @@
 // Command serve measures a server with many results, jobs or workers, and kills its processes.
 //
-//	go run ./bench/serve -runs 100000                 # lists, searches and pages; restart
-//	go run ./bench/serve -runs 100000 -database URL   # the same with PostgreSQL
-//	go run ./bench/serve -kill 200 -jobs 1000         # kills server and workers at random times
-//	go run ./bench/serve -load                        # 1,000 small jobs a minute
-//	go run ./bench/serve -load -ab ./opmeter          # and whether measuring beside is disturbed
-//	go run ./bench/serve -fleet 200                   # 200 workers with 50 boards each
+//	go run ./bench/serve                                 # lists, searches and pages; restart
+//	go run ./bench/serve -external                       # the same with a PostgreSQL that it starts
+//	go run ./bench/serve -kill 200 -jobs 1000            # kills server, workers and their children
+//	go run ./bench/serve -kill 200 -jobs 1000 -external  # and three nodes of NATS, and PostgreSQL
+//	go run ./bench/serve -load                           # 1,000 small jobs a minute
+//	go run ./bench/serve -load -ab ./opmeter             # and whether measuring beside is disturbed
+//	go run ./bench/serve -fleet 200                      # 200 workers with 50 boards each
 //
 // Jobs are done by a stand-in for opmeter, so that only the server is measured.
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -28,6 +31,7 @@ import (
 	"github.com/opmeter/opmeter/internal/server"
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/internal/testing/postgres"
 )
 
 // standIn is the environment variable that makes this program answer as opmeter does.
@@ -47,7 +51,7 @@ func main() {
 		}
 	}
 	runs := flag.Int("runs", 100_000, "results to fill the database with")
-	database := flag.String("database", "", "URL of an empty PostgreSQL")
+	external := flag.Bool("external", false, "use a PostgreSQL and three nodes of NATS, and start them")
 	kills := flag.Int("kill", 0, "how often to kill, instead of measuring")
 	loaded := flag.Bool("load", false, "send 1,000 small jobs a minute, instead of measuring")
 	opmeter := flag.String("ab", "", "program opmeter that compares measurements beside an idle and a busy server")
@@ -55,21 +59,23 @@ func main() {
 	workers := flag.Int("fleet", 0, "how many workers to simulate, instead of measuring")
 	jobs := flag.Int("jobs", 1000, "jobs to send while processes are killed")
 	flag.Parse()
-	_ = os.Setenv(standIn, "1") // for children
-	run := func() error { return measure(*runs, *database) }
+	run := func() error { return measure(*runs, *external) }
 	switch {
 	case *kills > 0:
-		run = func() error { return survive(*kills, *jobs, *database) }
+		run = func() error { return survive(*runs, *kills, *jobs, *external, os.Stdout) }
 	case *loaded:
-		run = func() error { return load(*database, *opmeter, *budget) }
+		run = func() error { return load(*opmeter, *budget) }
 	case *workers > 0:
-		run = func() error { return fleet(*database, *workers) }
+		run = func() error { return fleet(*workers) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
 		os.Exit(1)
 	}
 }
+
+// jobTime is how long a job takes: moments at which something is killed fall into it.
+const jobTime = 50 * time.Millisecond
 
 // answer does what the program opmeter does for a job, without a model.
 func answer(args []string) int {
@@ -85,6 +91,7 @@ func answer(args []string) int {
 	case "engines", "devices":
 		fmt.Println("{}")
 	default:
+		time.Sleep(jobTime)
 		input := args[1]
 		if strings.HasPrefix(input, "-") {
 			input = args[len(args)-1]
@@ -102,7 +109,20 @@ func answer(args []string) int {
 }
 
 // measure fills a database and times what people do.
-func measure(n int, database string) (err error) {
+func measure(n int, external bool) (err error) {
+	_ = os.Setenv(standIn, "1") // for children
+	database := ""
+	if external {
+		p, err := postgres.New()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.Close()) }()
+		if err := p.Start(); err != nil {
+			return err
+		}
+		database = p.URL()
+	}
 	dir, err := os.MkdirTemp("", "serve")
 	if err != nil {
 		return err
@@ -113,19 +133,20 @@ func measure(n int, database string) (err error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	source := cmp.Or(database, filepath.Join(data, "results.db"))
 	begin := time.Now()
-	ids, err := fill(ctx, source, data, n)
+	ids, err := fill(ctx, database, data, n)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%d results written in %.0f s\n", n, time.Since(begin).Seconds())
-	if info, err := os.Stat(source); err == nil {
+	if info, err := os.Stat(filepath.Join(data, "results.db")); err == nil {
 		fmt.Printf("database: %.0f bytes a result\n", float64(info.Size())/float64(n))
 	}
 
 	begin = time.Now()
-	s, err := server.Open(ctx, options(data, database))
+	o := options(data, database, "")
+	o.Worker = true
+	s, err := server.Open(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -136,7 +157,8 @@ func measure(n int, database string) (err error) {
 	ready, done := make(chan string), make(chan error, 1)
 	go func() { done <- s.Serve(ctx, func(url string) { ready <- url }) }()
 	url := <-ready
-	fmt.Printf("%-32s %8s %8s %8s\n", "request", "p50, ms", "p99, ms", "max, ms")
+	load, _ := os.ReadFile("/proc/loadavg") // Linux alone has it
+	fmt.Printf("load %s\n%-32s %8s %8s %8s\n", bytes.TrimSpace(load), "request", "p50, ms", "p99, ms", "max, ms")
 	for _, r := range []struct{ name, path string }{
 		{"latest runs", "/api/v1/runs"},
 		{"runs of a project", "/api/v1/runs?project=p3&limit=50"},
@@ -160,10 +182,10 @@ func measure(n int, database string) (err error) {
 			if err != nil {
 				return err
 			}
-			_, err = res.Body.Read(make([]byte, 1<<20))
+			_, err = io.Copy(io.Discard, res.Body)
 			res.Body.Close()
-			if res.StatusCode != http.StatusOK {
-				return fmt.Errorf("%s: %s (%w)", r.path, res.Status, err)
+			if err != nil || res.StatusCode != http.StatusOK {
+				return errors.Join(fmt.Errorf("%s: %s", r.path, res.Status), err)
 			}
 			if i > 0 { // the first one makes the page
 				times = append(times, time.Since(begin))
@@ -177,11 +199,11 @@ func measure(n int, database string) (err error) {
 	return <-done
 }
 
-func options(data, database string) server.Options {
+func options(data, database, nats string) server.Options {
 	self, _ := os.Executable()
 	return server.Options{
-		Program: self, Data: data, Listen: "127.0.0.1:0", Database: database, MaxFile: 1 << 30, Limit: time.Minute, Worker: true,
-		Log: slog.New(slog.DiscardHandler), Silence: 5 * time.Second,
+		Program: self, Data: data, Listen: "127.0.0.1:0", Database: database, NATS: nats, MaxFile: 1 << 30, Limit: time.Minute,
+		Log: slog.New(slog.DiscardHandler), Silence: 3 * time.Second,
 	}
 }
 
@@ -192,8 +214,8 @@ var figures = []string{"latency_s", "energy_j", "macs", "ops", "params", "weight
 var lastSeries string
 
 // fill writes results as a year of CI makes them: 20 projects with 10 models on 5 targets.
-func fill(ctx context.Context, source, data string, n int) (ids []string, err error) {
-	db, err := store.Open(ctx, source)
+func fill(ctx context.Context, database, data string, n int) (ids []string, err error) {
+	db, err := store.Open(ctx, cmp.Or(database, filepath.Join(data, "results.db")))
 	if err != nil {
 		return nil, err
 	}

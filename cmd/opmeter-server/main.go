@@ -127,7 +127,6 @@ func run(ctx context.Context, what string, args []string) error {
 	if !sent.Wait {
 		return push.Push(ctx, &sent)
 	}
-	var err error
 	if sent.Bases, err = push.Bases(ctx, ".", base, os.Getenv); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/filelock"
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/hook"
 	"github.com/opmeter/opmeter/internal/server/queue"
