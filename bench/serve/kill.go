@@ -191,7 +191,7 @@ func addresses(n int) (out []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }() // together: each has another port
 		out = append(out, l.Addr().String())
 	}
 	return out, nil

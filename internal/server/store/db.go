@@ -135,7 +135,8 @@ func (d *DB) migrate(ctx context.Context) error {
 			}
 			for statement := range strings.SplitSeq(string(text), ";\n") {
 				if d.postgres {
-					statement = strings.ReplaceAll(statement, " INTEGER", " BIGINT")
+					// Texts are compared by their bytes, as SQLite does, whatever the language of the database.
+					statement = strings.NewReplacer(" INTEGER", " BIGINT", " TEXT", ` TEXT COLLATE "C"`).Replace(statement)
 				}
 				if strings.TrimSpace(statement) == "" {
 					continue

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -312,7 +313,6 @@ func (t *Tx) Runs(f Filter) ([]Run, error) {
 		{"project = ?", f.Project},
 		{"series = ?", f.Series},
 		{"commit_id = ?", f.Commit},
-		{"id < ?", f.Before},
 	} {
 		if c.value != "" {
 			add(c.text, c.value)
@@ -330,18 +330,36 @@ func (t *Tx) Runs(f Filter) ([]Run, error) {
 		}
 	}
 	search := words(f.Search)
+	table, order := "runs", "id"
 	for _, w := range search[:min(len(search), maxSearch)] {
-		rare, err := t.few("words WHERE word >= ? AND word < ?", w, w+"\U0010ffff")
+		const of = "words WHERE word >= ? AND word < ?"
+		end := w + "\U0010ffff"
+		rare, err := t.few(of, w, end)
 		if err != nil {
 			return nil, err
 		}
 		if rare {
-			add("id IN (SELECT run FROM words WHERE word >= ? AND word < ?)", w, w+"\U0010ffff")
-		} else { // the latest runs are tried one by one, and many have it
-			add("EXISTS (SELECT 1 FROM words WHERE run = runs.id AND word >= ? AND word < ?)", w, w+"\U0010ffff")
+			add("id IN (SELECT run FROM "+of+")", w, end)
+			continue
+		}
+		var first, last sql.NullString
+		if err := t.row("SELECT MIN(word), MAX(word) FROM "+of, w, end).Scan(&first, &last); err != nil {
+			return nil, err
+		}
+		switch {
+		case first != last: // the latest runs are tried one by one, and many have it
+			add("EXISTS (SELECT 1 FROM "+of+" AND run = runs.id)", w, end)
+		case table == "runs": // the runs of one word are an index in the order of the result
+			table, order = "words JOIN runs ON runs.id = words.run", "words.run"
+			add("words.word = ?", first)
+		default:
+			add("EXISTS (SELECT 1 FROM words WHERE word = ? AND run = runs.id)", first)
 		}
 	}
-	return list[Run](t, "runs", "WHERE "+strings.Join(where, " AND ")+" ORDER BY id DESC LIMIT ?", append(args, cmp.Or(f.Limit, 50))...)
+	if f.Before != "" {
+		add(order+" < ?", f.Before)
+	}
+	return list[Run](t, table, "WHERE "+strings.Join(where, " AND ")+" ORDER BY "+order+" DESC LIMIT ?", append(args, cmp.Or(f.Limit, 50))...)
 }
 
 // Point is a figure of a run in its series.

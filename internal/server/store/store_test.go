@@ -19,7 +19,7 @@ import (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, open func() *DB){
-		"runs": testRuns, "one result": testOneResult, "notes and bin": testNotesAndBin, "projects": testProjects,
+		"runs": testRuns, "frequent words": testFrequentWords, "one result": testOneResult, "notes and bin": testNotesAndBin, "projects": testProjects,
 		"secrets": testSecrets, "alerts": testAlerts, "unchecked": testUnchecked, "deliveries": testDeliveries, "copy": testCopy, "reopen": testReopen,
 		"retention": testRetention, "unused files": testUnused,
 	}
@@ -159,6 +159,32 @@ func testRuns(t *testing.T, open func() *DB) {
 		}
 		if got := must[map[string]Series](t)(tx.SeriesOf(runs)); len(got) != 2 || got[even[0].Series].Model != "résnet8.onnx" {
 			t.Errorf("series %v", got)
+		}
+		return nil
+	})
+}
+
+// Words that most runs have are searched in another way than rare ones.
+func testFrequentWords(t *testing.T, open func() *DB) {
+	d := open()
+	_, runs := filled(t, d, fewRows+10)
+	slices.Reverse(runs)
+	d.do(t, func(tx *Tx) error {
+		for _, c := range []struct {
+			search string
+			want   []Run
+		}{
+			{"main", runs[1:4]},
+			{"main nightly", runs[1:4]},
+			{"nig main host", runs[1:4]},
+			{"n main", runs[1:4]}, // begins several words
+			{"n c0004", runs[len(runs)-5 : len(runs)-4]},
+			{"main absent", nil},
+		} {
+			got := must[[]Run](t)(tx.Runs(Filter{Search: c.search, Before: runs[0].ID, Limit: 3}))
+			if diff := cmp.Diff(ids(c.want), ids(got)); diff != "" {
+				t.Errorf("%q: (-want +got)\n%s", c.search, diff)
+			}
 		}
 		return nil
 	})

@@ -66,7 +66,7 @@ func New() (_ *Server, err error) {
 	if s.as, err = account(s.dir); err != nil {
 		return nil, err
 	}
-	if out, err := s.run(initdb, "-D", s.data(), "-U", "opmeter", "-A", "trust", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
+	if out, err := s.run(initdb, "-D", s.data(), "-U", "opmeter", "-A", "trust", "-E", "UTF8", "--locale-provider=icu", "--icu-locale=de", "--no-sync").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	return s, nil

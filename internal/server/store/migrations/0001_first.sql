@@ -1,5 +1,5 @@
 -- Times are milliseconds since 1970 in UTC. "deleted" is the time at which a row was moved to the
--- bin, from which it can come back. INTEGER is BIGINT and BLOB is BYTEA in PostgreSQL.
+-- bin, from which it can come back. INTEGER is BIGINT in PostgreSQL, and TEXT is compared by bytes.
 
 CREATE TABLE projects (
   id TEXT PRIMARY KEY,
@@ -76,7 +76,7 @@ CREATE TABLE words (
   PRIMARY KEY (word, run)
 );
 
-CREATE INDEX words_of_run ON words (run);
+CREATE INDEX words_of_run ON words (run, word);
 
 CREATE TABLE tags (
   run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
