@@ -28,6 +28,7 @@ import (
 	"github.com/opmeter/opmeter/internal/server"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/work"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/postgres"
 )
 
@@ -207,7 +208,9 @@ func (s *system) engines(dir string) (nats string, err error) {
 	s.database = p.URL()
 	s.victims = append(s.victims, &victim{name: "PostgreSQL", kill: func() bool { p.Kill(); return true }, start: p.Start})
 	program := filepath.Join(dir, "nats-server")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", program, "github.com/nats-io/nats-server/v2")
+	build.Dir = material.Root()
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building nats-server: %w\n%s", err, out)
 	}
 	const nodes = 3

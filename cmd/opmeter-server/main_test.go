@@ -94,7 +94,7 @@ func (s *started) end() {
 	}
 }
 
-// TestServe starts a server, a worker elsewhere and a push, as a user does.
+// TestServe starts a server, a worker elsewhere and a push, as a user does, and copies the results.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -253,6 +253,13 @@ func TestTLS(t *testing.T) {
 	}
 	worker.end()
 	server.end()
+	moved := start(t, "serve", "copy", "--from", filepath.Join(dir, "data"), "--to", filepath.Join(dir, "other"))
+	for _, want := range []string{"projects         1 rows", "runs             1 rows", "files            2 checked"} {
+		moved.until(want)
+	}
+	if err := moved.Wait(); err != nil {
+		t.Errorf("copy: %v", err)
+	}
 }
 
 // TestMistakes are answered in one line.
