@@ -227,6 +227,8 @@ func (q *Queue) follow(ctx context.Context) error {
 	}
 	ready := make(chan struct{})
 	q.watched.Go(func() {
+		var err error
+		started := false
 		for updates != nil {
 			there := map[string]bool{}
 			for e := range updates {
@@ -236,10 +238,10 @@ func (q *Queue) follow(ctx context.Context) error {
 						there[e.Key()] = true
 					}
 					q.seen(e)
-				case ready != nil:
+				case !started:
 					close(ready)
-					ready, there = nil, nil
-				default:
+					started, there = true, nil
+				case there != nil:
 					q.missed(there)
 					there = nil
 				}
@@ -247,13 +249,14 @@ func (q *Queue) follow(ctx context.Context) error {
 			// It ended: a node that was killed took it along.
 			updates = nil
 			for q.ctx.Err() == nil && updates == nil {
-				updates, _ = q.watch(q.ctx, q.states)
+				if updates, err = q.watch(q.ctx, q.states); err != nil {
+					wait(q.ctx, time.Second)
+				}
 			}
 		}
 	})
-	first := ready
 	select {
-	case <-first:
+	case <-ready:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -65,7 +65,9 @@ func (q *Queue) prepareWorkers(ctx context.Context) error {
 			// It ended: a node that was killed took it along.
 			updates = nil
 			for q.ctx.Err() == nil && updates == nil {
-				updates, _ = q.watch(q.ctx, q.workers)
+				if updates, err = q.watch(q.ctx, q.workers); err != nil {
+					wait(q.ctx, time.Second)
+				}
 			}
 		}
 	})
