@@ -55,6 +55,7 @@ func serve(args []string) error {
 		w := work.Worker{
 			Server: &work.Remote{URL: *worker, Client: &http.Client{}}, Runner: work.Runner{Program: self, Limit: time.Minute},
 			Name: fmt.Sprint("worker ", os.Getpid()), Offers: queue.Offers{Targets: []string{"host"}}, Log: slog.New(slog.DiscardHandler),
+			Pause: func(context.Context, int) { again() }, // the server is away for moments only
 		}
 		fmt.Println("ready")
 		w.Work(ctx)

@@ -46,7 +46,7 @@ const (
 	bucketName = "opmeter-jobs"
 	keysName   = "opmeter-keys"
 	// attempts is how many workers may lose a job before it fails.
-	attempts = 5
+	attempts = 10
 	// maxSubjects bounds the kinds of needs of jobs: each board of a lab is one. NATS alone allows 1,000.
 	maxSubjects = 100_000
 	// idleConsumer is after which time NATS removes the reader of a subject without jobs: each takes
