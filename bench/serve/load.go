@@ -385,9 +385,6 @@ func (r *rig) disturbance(opmeter string, budget, gap time.Duration) error {
 		mu.Lock()
 		serving = q.PathValue("state") == "serving"
 		mu.Unlock()
-		if !serving {
-			_ = r.settle()
-		}
 		w.WriteHeader(http.StatusNoContent)
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -434,14 +431,20 @@ func (r *rig) disturbance(opmeter string, budget, gap time.Duration) error {
 	return errors.Join(err, r.settle())
 }
 
-// during tells the load what to be, and then runs a program.
+// during tells the load what to be while a program runs. Afterwards the load ends in any case, so
+// that both states cost the same and few of its jobs reach into the next measurement.
 func during(args []string) error {
-	res, err := http.Post(args[0], "", nil) //nolint:noctx,gosec // the address is that of the load
-	if err != nil {
+	tell := func(url string) error {
+		res, err := http.Post(url, "", nil) //nolint:noctx,gosec // the address is that of the load
+		if err != nil {
+			return err
+		}
+		return res.Body.Close()
+	}
+	if err := tell(args[0]); err != nil {
 		return err
 	}
-	res.Body.Close()
 	c := exec.Command(args[1], args[2:]...)
 	c.Stdout, c.Stderr = io.Discard, os.Stderr
-	return c.Run()
+	return errors.Join(c.Run(), tell(strings.Replace(args[0], "/serving", "/idle", 1)))
 }
