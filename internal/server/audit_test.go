@@ -74,6 +74,9 @@ func TestEveryRole(t *testing.T) {
 	least := map[string]store.Role{
 		"sign-in": anyone, "sign-out": store.Read, "uploaded": store.Start,
 		"add-token": store.Admin, "list-tokens": store.Admin, "revoke-token": store.Admin, "list-audit": store.Admin,
+		"list-hooks": store.Admin, "add-hook": store.Admin, "remove-hook": store.Admin, "test-hook": store.Admin, "list-deliveries": store.Admin,
+		"list-retention": store.Admin, "set-retention": store.Admin, "remove-retention": store.Admin, "preview-retention": store.Admin,
+		"apply-retention": store.Admin, "list-shares": store.Start,
 	}
 	operations := c.described()
 	for _, path := range []string{"/metrics", "/runs/x/page", "/runs/x/profile", "/compare/page?runs=a,b"} {
@@ -281,6 +284,8 @@ func TestOneProject(t *testing.T) {
 		{"note-run", run + "/note", noteBody{Note: "x", Tags: []string{}}, []int{404}},
 		{"delete-run", run, nil, []int{404}},
 		{"restore-run", run + "/restore", nil, []int{404}},
+		{"get-base", run + "/base", nil, []int{404}},
+		{"compare-runs", "/comparison?runs=" + v.run.ID + "," + v.other.ID, nil, []int{404}},
 		{"list-alerts", "/alerts", nil, []int{200}},
 		{"list-alerts", "/alerts?project=q", nil, []int{404}},
 		{"acknowledge-alert", "/alerts/" + v.lacks.alert + "/acknowledge", seenBody{}, []int{404}},

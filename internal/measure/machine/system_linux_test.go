@@ -46,12 +46,12 @@ func TestStatic(t *testing.T) {
 		"sys/devices/system/cpu/cpu2/topology/physical_package_id":  "0",
 		"sys/devices/system/cpu/cpu10/topology/core_id":             "1",
 		"sys/devices/system/cpu/cpu10/topology/physical_package_id": "0",
-		"proc/self/cgroup":                                          "0::/a/b",
-		"sys/fs/cgroup/a/b/cgroup.controllers":                      "cpu",
-		"sys/fs/cgroup/a/b/cpu.max":                                 "max 100000",
-		"sys/fs/cgroup/a/cpu.max":                                   "150000 100000",
-		"sys/class/power_supply/BAT0/type":                          "Battery",
-		"sys/class/power_supply/BAT0/status":                        "Discharging",
+		"proc/self/cgroup":                     "0::/a/b",
+		"sys/fs/cgroup/a/b/cgroup.controllers": "cpu",
+		"sys/fs/cgroup/a/b/cpu.max":            "max 100000",
+		"sys/fs/cgroup/a/cpu.max":              "150000 100000",
+		"sys/class/power_supply/BAT0/type":     "Battery",
+		"sys/class/power_supply/BAT0/status":   "Discharging",
 	})
 	var got profile.Host
 	s.static(&got)

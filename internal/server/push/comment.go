@@ -70,7 +70,7 @@ func (p *pair) baseName() string {
 
 // compared asks for the base of a run and, for a comment, for the comparison.
 func (o *Options) compared(ctx context.Context, path, id string) (p pair, err error) {
-	p.path = path
+	p.path, id = path, url.PathEscape(id)
 	if _, err := o.Server.Call(ctx, http.MethodGet, "/runs/"+id, nil, &p.run); err != nil {
 		return p, err
 	}
@@ -82,7 +82,7 @@ func (o *Options) compared(ctx context.Context, path, id string) (p pair, err er
 	if err != nil {
 		return p, err
 	}
-	runs := "?runs=" + p.base.ID + "," + id
+	runs := "?runs=" + url.QueryEscape(p.base.ID) + "," + id
 	p.link = o.at("/compare" + runs)
 	if o.Comment == nil {
 		return p, nil
