@@ -82,12 +82,14 @@ func here(t *testing.T, args ...string) (status int, out, errs string) {
 	return status, o.String(), e.String()
 }
 
-// awaitLine waits until a file has a line with a text.
+// awaitLine waits until a file has a whole line with a text.
 func awaitLine(t *testing.T, file, text string) {
 	t.Helper()
 	for range 3000 {
-		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte(text)) {
-			return
+		if b, err := os.ReadFile(file); err == nil {
+			if _, rest, ok := bytes.Cut(b, []byte(text)); ok && bytes.ContainsRune(rest, '\n') {
+				return
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
