@@ -157,7 +157,7 @@ func (j *Job) parseChanges(data []byte, file string) (*study.Plan, error) {
 		} `json:"changes"`
 	}
 	if jsonx.Unmarshal(data, &list) != nil || list.Changes == nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the other readers say what is wrong with it
 	}
 	layers := j.Study().Layers
 	p := &study.Plan{Choices: make([]study.Choice, len(layers))}

@@ -23,8 +23,9 @@ type alertView struct {
 
 // alertList is a part of the alerts.
 type alertList struct {
-	listed[alertView]
-	Open int `json:"open" doc:"how many alerts nobody acknowledged"`
+	Items []alertView `json:"items"`
+	Next  string      `json:"next,omitempty"`
+	Open  int         `json:"open" doc:"how many alerts nobody acknowledged"`
 }
 
 // seenBody is what a person says of an alert.
@@ -57,7 +58,8 @@ func (s *Server) addAlerts(api huma.API) {
 			if err != nil {
 				return err
 			}
-			out.listed = cut(views, in.Limit, func(a *alertView) string { return a.ID })
+			part := cut(views, in.Limit, func(a *alertView) string { return a.ID })
+			out.Items, out.Next = part.Items, part.Next
 			out.Open, err = tx.OpenAlerts(project)
 			return err
 		})

@@ -31,7 +31,7 @@ func (s *Server) routes() http.Handler {
 	c.CreateHooks = nil // no links to schemas in each answer
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	api := humago.New(mux, c)
-	api.UseMiddleware(s.allowed(api))
+	api.UseMiddleware(s.allowed(api), filled(api))
 	s.addProjects(api)
 	s.addRuns(api)
 	s.addTrends(api)
@@ -80,6 +80,21 @@ func once(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// filled refuses parameters without a value that are no texts: they would count as absent.
+func filled(api huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		url := ctx.URL()
+		given := url.Query()
+		for _, p := range ctx.Operation().Parameters {
+			if p.In == "query" && given.Has(p.Name) && given.Get(p.Name) == "" && p.Schema != nil && p.Schema.Type != huma.TypeString {
+				_ = huma.WriteErr(api, ctx, http.StatusUnprocessableEntity, "parameter "+p.Name+" is empty: expected "+p.Schema.Type)
+				return
+			}
+		}
+		next(ctx)
+	}
 }
 
 // roleKey holds the role of an operation.
