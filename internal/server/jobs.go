@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/sse"
 
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/store"
 	"github.com/opmeter/opmeter/internal/server/work"
@@ -45,7 +46,7 @@ const maxWaiting = 100_000
 
 func (s *Server) addJobs(api huma.API) {
 	add(api, "POST /jobs", "add-job", store.Start, "Start a job", func(ctx context.Context, in *struct {
-		Key  string `header:"Idempotency-Key" maxLength:"200" doc:"the same key again returns the first job"`
+		Key  string `header:"Idempotency-Key" maxLength:"200" doc:"the same key and request again return the first job"`
 		Body jobBody
 	},
 	) (*item[queue.Job], error) {
@@ -162,8 +163,14 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 		// The same caller with the same key gets the same job.
 		h := sha256.Sum256([]byte(c.id + "\x00" + key))
 		j.ID = "k" + hex.EncodeToString(h[:12])
+		body, err := jsonx.Marshal(b)
+		if err != nil {
+			return j, err
+		}
+		h = sha256.Sum256(body)
+		j.Request = hex.EncodeToString(h[:])
 		if old, err := s.job(ctx, j.ID); !errors.Is(err, queue.ErrNotFound) {
-			return old, err
+			return first(&old, &j, err)
 		}
 	}
 	for _, in := range b.Inputs {
@@ -185,7 +192,7 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 	err = s.db.Change(ctx, func(tx *store.Tx) error {
 		p, err := s.project(ctx, tx, b.Project)
 		if errors.Is(err, store.ErrNotFound) && c.project == "" {
-			p, err = tx.AddProject(b.Project, "")
+			p, err = tx.EnsureProject(b.Project)
 		}
 		if err == nil && p.Deleted != nil {
 			err = huma.Error409Conflict("project " + p.Name + " is in the bin: restore it first")
@@ -199,7 +206,17 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 	if err != nil {
 		return j, err
 	}
-	return s.queue.Add(ctx, j)
+	added, err := s.queue.Add(ctx, j)
+	return first(&added, &j, err)
+}
+
+// first returns the job of a key, unless the key now comes with another request. Of a job that the
+// queue forgot the request is unknown.
+func first(old, j *queue.Job, err error) (queue.Job, error) {
+	if err == nil && old.Request != "" && old.Request != j.Request {
+		return queue.Job{}, huma.Error422UnprocessableEntity("the key was used with another request: send a new Idempotency-Key")
+	}
+	return *old, err
 }
 
 // cleanName makes a name of a file that is safe in any folder. Its ending stays.

@@ -400,6 +400,10 @@ func TestSameKey(t *testing.T) {
 	if ids[0] != ids[1] || ids[0] != ids[2] {
 		t.Errorf("jobs %v", ids)
 	}
+	other := strings.Replace(body, "a.onnx", "b.onnx", 1)
+	if status, text, _ := c.send("POST", prefix+"/jobs", strings.NewReader(other), "Content-Type", "application/json", "Idempotency-Key", "build 7"); status != 422 || !strings.Contains(text, "used with another request") {
+		t.Errorf("another request with the key: %d %s", status, text)
+	}
 	// Long after the queue forgot the job, its result still says that it was done.
 	if err := c.s.tidy(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)

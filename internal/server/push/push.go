@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/jsonx"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/queue"
@@ -224,8 +225,17 @@ func (o *Options) at(path string) string {
 	return text.Clean(strings.TrimSuffix(o.Server.URL, "/") + path)
 }
 
-// send uploads a file and starts its job. The same file of the same commit makes one job, however
-// often a CI job is repeated.
+// request asks for a job.
+type request struct {
+	Project string        `json:"project"`
+	Kind    string        `json:"kind"`
+	Inputs  []queue.Input `json:"inputs"`
+	Labels  Labels        `json:"labels"`
+	Tags    []string      `json:"tags,omitempty"`
+}
+
+// send uploads a file and starts its job. The same file with the same labels and tags makes one
+// job, however often a CI job is repeated.
 func send(ctx context.Context, o *Options, path string) (j queue.Job, err error) {
 	hash, err := blob.Hash(path)
 	if err != nil {
@@ -235,13 +245,13 @@ func send(ctx context.Context, o *Options, path string) (j queue.Job, err error)
 		return j, err
 	}
 	name := filepath.Base(path)
-	key := sha256.Sum256([]byte(strings.Join([]string{o.Project, name, hash, o.Labels.Commit}, "\x00")))
-	body := map[string]any{
-		"project": o.Project, "kind": kind(path), "inputs": []queue.Input{{Name: name, Hash: hash}}, "labels": o.Labels,
+	tags := slices.Compact(slices.Sorted(slices.Values(o.Tags)))
+	body := request{o.Project, kind(path), []queue.Input{{Name: name, Hash: hash}}, o.Labels, tags}
+	b, err := jsonx.Marshal(&body)
+	if err != nil {
+		return j, err
 	}
-	if len(o.Tags) > 0 {
-		body["tags"] = o.Tags
-	}
+	key := sha256.Sum256(b)
 	_, err = o.Server.CallWith(ctx, http.MethodPost, "/jobs", body, &j, http.Header{"Idempotency-Key": {hex.EncodeToString(key[:])}})
 	return j, err
 }

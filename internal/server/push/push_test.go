@@ -156,6 +156,15 @@ func TestPush(t *testing.T) {
 	if err := Push(t.Context(), &o); err != nil || f.keys[0] == first[0] {
 		t.Errorf("keys of another commit %v, %v", f.keys, err)
 	}
+	// So have another branch, another pull request and other tags; files are stored once.
+	for _, change := range []func(){func() { o.Labels.Branch = "main" }, func() { o.Labels.Pull = "5" }, func() { o.Tags = []string{"other"} }} {
+		before := f.keys
+		f.keys = nil
+		change()
+		if err := Push(t.Context(), &o); err != nil || f.keys[0] == before[0] {
+			t.Errorf("keys of another context %v, %v", f.keys, err)
+		}
+	}
 	f.problem = "broken model"
 	if err := Push(t.Context(), &o); err == nil || strings.Count(err.Error(), "broken model") != 3 {
 		t.Errorf("failed jobs: %v", err)

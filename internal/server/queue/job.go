@@ -100,11 +100,13 @@ type Job struct {
 	// Options go to the kind: its engine, its targets and so on.
 	Options map[string]string `json:"options,omitzero"`
 	// Labels go to the result: branch, commit, note.
-	Labels  map[string]string `json:"labels,omitzero"`
-	Tags    []string          `json:"tags,omitzero"`
-	Needs   Needs             `json:"needs,omitzero"`
-	Who     string            `json:"who,omitzero"`
-	Created int64             `json:"created_ms"`
+	Labels map[string]string `json:"labels,omitzero"`
+	Tags   []string          `json:"tags,omitzero"`
+	Needs  Needs             `json:"needs,omitzero"`
+	Who    string            `json:"who,omitzero"`
+	// Request is the SHA-256 of the request with an idempotency key, "" without a key.
+	Request string `json:"request,omitzero"`
+	Created int64  `json:"created_ms"`
 
 	State   State    `json:"state"`
 	Changed int64    `json:"changed_ms"`

@@ -71,6 +71,15 @@ func (t *Tx) AddProject(name, description string) (Project, error) {
 	return p, insert(t, "projects", p)
 }
 
+// EnsureProject adds a project unless its name is in use, and returns the one of that name.
+func (t *Tx) EnsureProject(name string) (Project, error) {
+	p, err := t.AddProject(name, "")
+	if errors.Is(err, ErrExists) { // another transaction came first
+		return t.Project(name)
+	}
+	return p, err
+}
+
 // Project returns a project by its id or name.
 func (t *Tx) Project(idOrName string) (Project, error) {
 	return get[Project](t, "projects", "WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END", idOrName, idOrName, idOrName)

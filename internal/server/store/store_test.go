@@ -21,7 +21,7 @@ func TestStore(t *testing.T) {
 	tests := map[string]func(t *testing.T, open func() *DB){
 		"runs": testRuns, "frequent words": testFrequentWords, "one result": testOneResult, "notes and bin": testNotesAndBin, "projects": testProjects,
 		"secrets": testSecrets, "alerts": testAlerts, "unchecked": testUnchecked, "deliveries": testDeliveries, "copy": testCopy, "reopen": testReopen,
-		"retention": testRetention, "unused files": testUnused,
+		"retention": testRetention, "unused files": testUnused, "one project": testOneProject,
 	}
 	each := func(t *testing.T, source func(t *testing.T) string) {
 		t.Parallel()
