@@ -130,6 +130,7 @@ func run(ctx context.Context, what string, args []string) error {
 	if sent.Bases, err = push.Bases(ctx, ".", base, os.Getenv); err != nil {
 		return err
 	}
+	sent.Named = base != "" && len(sent.Bases) == 1
 	return commented(ctx, &sent, comment)
 }
 
@@ -141,6 +142,9 @@ func commented(ctx context.Context, o *push.Options, file string) error {
 	case "-":
 		o.Comment, o.Out = os.Stdout, io.Discard
 		return push.Push(ctx, o)
+	}
+	if err := atomicfile.Check(file, o.Paths...); err != nil {
+		return fmt.Errorf("--comment: %w", err)
 	}
 	var text bytes.Buffer
 	o.Comment = &text

@@ -190,13 +190,21 @@ pull request: what got better or worse, with intervals. Its first line is the sa
 		Example: `  opmeter push result.opmeter --server https://lab.example:8443 --project speech
   opmeter push results/ --server http://127.0.0.1:8080 --project a --tag nightly
   opmeter push a.onnx --server http://127.0.0.1:8080 --project a --comment c.md`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return useError("name files or folders: opmeter %s", usageOf(c))
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkServer(server); err != nil {
 				return err
 			}
 			if project == "" {
 				return useError("--project: name the project on the server")
+			}
+			if pull != "" && !isNumber(pull) {
+				return useError("--pull %q: expected the number of a pull request, such as 12", pull)
 			}
 			if !wait && (base != "" || comment != "") {
 				return useError("--wait=false: without results there is nothing to compare: leave out --base and --comment")
@@ -222,6 +230,12 @@ pull request: what got better or worse, with intervals. Its first line is the sa
 	f.StringVar(&comment, "comment", "", "`FILE`: write a comment for the pull request in Markdown; - is standard output")
 	f.BoolVar(&wait, "wait", true, "wait for the results (--wait=false: do not)")
 	return c
+}
+
+// isNumber reports whether a text is a number above zero, without a sign.
+func isNumber(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 59)
+	return err == nil && n > 0 && strconv.FormatUint(n, 10) == s
 }
 
 // jobMemory is the flag of the server for the most memory of a job, "" is its default.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/internal/server/work"
 )
 
 // prefix begins the paths of the API.
@@ -175,6 +177,7 @@ func asProblem(err error) error {
 // problem writes an error of a request outside the API in the form of those of the API.
 func problem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set(work.ProblemHeader, url.PathEscape(detail)) // for HEAD, whose answers have no body
 	w.WriteHeader(status)
 	_ = jsonx.MarshalWrite(w, &huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/internal/server/work"
 )
 
 // offsetHeader says how much of an upload is there.
@@ -57,7 +58,8 @@ func (s *Server) addFiles(mux *http.ServeMux, api huma.API) {
 	})
 	api.OpenAPI().AddOperation(&huma.Operation{
 		Method: "HEAD", Path: path, OperationID: "uploaded", Summary: "How much of a file is there, in the header " + offsetHeader,
-		Parameters: hash, Security: secured, Responses: answers("204", "Known"),
+		Description: "The detail of an error is in the header " + work.ProblemHeader + ", escaped as in a URL.",
+		Parameters:  hash, Security: secured, Responses: answers("204", "Known"),
 	})
 	api.OpenAPI().AddOperation(&huma.Operation{
 		Method: "GET", Path: path, OperationID: "download-file", Summary: "Download a file",

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -37,7 +38,7 @@ type inputBody struct {
 type labelsBody struct {
 	Branch string `json:"branch,omitempty" maxLength:"200" nullable:"true"`
 	Commit string `json:"commit,omitempty" maxLength:"200" nullable:"true"`
-	Pull   string `json:"pull,omitempty" maxLength:"200" nullable:"true" doc:"number of the pull request"`
+	Pull   string `json:"pull,omitempty" pattern:"^([1-9][0-9]{0,17})?$" nullable:"true" doc:"number of the pull request"`
 	Note   string `json:"note,omitempty" maxLength:"4000" nullable:"true"`
 }
 
@@ -193,6 +194,9 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 		p, err := s.project(ctx, tx, b.Project)
 		if errors.Is(err, store.ErrNotFound) && c.project == "" {
 			p, err = tx.EnsureProject(b.Project)
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			err = huma.Error404NotFound("project " + strconv.Quote(b.Project) + " is unknown here: the token is for another project")
 		}
 		if err == nil && p.Deleted != nil {
 			err = huma.Error409Conflict("project " + p.Name + " is in the bin: restore it first")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,9 +23,9 @@ import (
 // maxBases bounds the commits that a server is asked about.
 const maxBases = 200
 
-// Bases lists the commits that a change compares with, by the repository of a folder: first the
-// base that opmeter gate chooses, or the one that the user names, then its first parents. It is
-// empty where nothing is known and nobody asked.
+// Bases lists the commits that a change compares with, by the repository of a folder: the base that
+// opmeter gate chooses and its first parents, or only the commit that the user names. It is empty
+// where nothing is known and nobody asked.
 func Bases(ctx context.Context, dir, want string, env func(string) string) ([]string, error) {
 	repo, err := gate.OpenRepo(ctx, dir)
 	if err != nil {
@@ -41,6 +42,8 @@ func Bases(ctx context.Context, dir, want string, env func(string) string) ([]st
 		return nil, err
 	case base.Commit == "":
 		return nil, nil
+	case base.Kind == gate.Revision:
+		return []string{base.Commit}, nil
 	}
 	return repo.FirstParents(ctx, base.Commit, maxBases)
 }
@@ -82,6 +85,10 @@ func (o *Options) compared(ctx context.Context, path, id string) (p pair, err er
 	if err != nil {
 		return p, err
 	}
+	if o.Named && !slices.Contains(o.Bases, p.base.Commit) {
+		p.base = ran{} // the newest of the main branch, for which nobody asked
+		return p, nil
+	}
 	runs := "?runs=" + url.QueryEscape(p.base.ID) + "," + id
 	p.link = o.at("/compare" + runs)
 	if o.Comment == nil {
@@ -96,6 +103,14 @@ func (o *Options) compared(ctx context.Context, path, id string) (p pair, err er
 	return p, err
 }
 
+// noBase says why there is nothing to compare with.
+func (o *Options) noBase() string {
+	if o.Named {
+		return "the server has no run of this model, target and engine of the commit " + text.Clean(strings.Join(o.Bases, ", ")) + " that --base names"
+	}
+	return "no earlier run of this model, target and engine to compare with"
+}
+
 // comment writes the text for a pull request. Its first line lets a program find it again.
 func (o *Options) comment(pairs []pair) string {
 	var b bytes.Buffer
@@ -108,7 +123,7 @@ func (o *Options) comment(pairs []pair) string {
 		case p.failed != "":
 			j.Model, j.Target, j.Error = filepath.Base(p.path), "the server", p.failed
 		case p.link == "":
-			j.Error = "no earlier run of this model, target and engine to compare with"
+			j.Error = o.noBase()
 		case p.table == nil:
 			j.Error = "the two runs do not compare"
 		default:

@@ -111,6 +111,8 @@ type Options struct {
 	// Bases are the commits that results compare with, the best first. Without a run of one of them,
 	// the main branch counts.
 	Bases []string
+	// Named says that the user named the base: without a run of it there is no comparison.
+	Named bool
 	// Comment takes the text of a comment for the pull request, nil for none.
 	Comment io.Writer
 	// Poll waits between two questions for a result, nil for half a second.
@@ -204,10 +206,15 @@ func Push(ctx context.Context, o *Options) error {
 			}
 			if p.link != "" {
 				fmt.Fprintf(o.Out, "%s  compared with %s: %s\n", text.Clean(path), text.Clean(p.baseName()), p.link)
+			} else if o.Named {
+				fmt.Fprintf(o.Out, "%s  not compared: %s\n", text.Clean(path), o.noBase())
 			}
 			pairs = append(pairs, p)
 		default:
 			why := cmp.Or(j.Error, "the job was cancelled")
+			for _, in := range j.Inputs { // the path stands before it already
+				why = strings.TrimPrefix(why, in.Name+": ")
+			}
 			failed = append(failed, fmt.Errorf("%s: %s", path, why))
 			pairs = append(pairs, pair{path: path, failed: why})
 		}
@@ -237,6 +244,9 @@ type request struct {
 // send uploads a file and starts its job. The same file with the same labels and tags makes one
 // job, however often a CI job is repeated.
 func send(ctx context.Context, o *Options, path string) (j queue.Job, err error) {
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		return j, errors.New("the file is empty")
+	}
 	hash, err := blob.Hash(path)
 	if err != nil {
 		return j, err

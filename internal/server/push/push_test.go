@@ -95,7 +95,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Idempotency-Key")
 		f.keys = append(f.keys, key)
 		f.jobs[key] = job
-		answer(http.StatusCreated, map[string]any{"id": key, "state": "waiting"})
+		answer(http.StatusCreated, map[string]any{"id": key, "state": "waiting", "inputs": job["inputs"]})
 	default:
 		id := strings.TrimPrefix(path, "/jobs/")
 		f.asked++
@@ -103,7 +103,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case f.asked%2 == 1:
 			answer(http.StatusOK, map[string]any{"id": id, "state": "running"})
 		case f.problem != "":
-			answer(http.StatusOK, map[string]any{"id": id, "state": "failed", "error": f.problem})
+			answer(http.StatusOK, map[string]any{"id": id, "state": "failed", "error": f.problem, "inputs": f.jobs[id]["inputs"]})
 		default:
 			answer(http.StatusOK, map[string]any{"id": id, "state": "done", "runs": []string{cmp.Or(f.run, "r1")}})
 		}
@@ -182,6 +182,10 @@ func TestPush(t *testing.T) {
 		}
 	}
 	f.problem = "broken model"
+	o.Paths = []string{write("empty.onnx", "")}
+	if err := Push(t.Context(), &o); err == nil || !strings.HasSuffix(err.Error(), "empty.onnx: the file is empty") {
+		t.Errorf("empty file: %v", err)
+	}
 	o.Paths = []string{filepath.Join(dir, "results", "deep", "a.opmeter"), t.TempDir()}
 	if err := Push(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "no profile") {
 		t.Errorf("folder without a profile: %v", err)
@@ -257,6 +261,18 @@ func TestComment(t *testing.T) {
 	if comment.Reset(); Push(t.Context(), &o) != nil || comment.String() != first {
 		t.Errorf("then\n%s", &comment)
 	}
+	// A named base without a run does not give way to another one.
+	comment.Reset()
+	out.Reset()
+	o.Named, o.Bases = true, []string{"zzz"}
+	if err := Push(t.Context(), &o); err != nil || !strings.Contains(out.String(), "not compared: the server has no run") || !strings.Contains(comment.String(), "of the commit zzz that") {
+		t.Errorf("%v\n%s\n%s", err, &out, &comment)
+	}
+	o.Bases = []string{"0123456789abcdef"}
+	if err := Push(t.Context(), &o); err != nil || !strings.Contains(out.String(), link) {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	o.Named = false
 	// Without a base, and of jobs that fail.
 	comment.Reset()
 	f.base = ""
@@ -264,8 +280,8 @@ func TestComment(t *testing.T) {
 		t.Errorf("%v\n%s", err, &comment)
 	}
 	comment.Reset()
-	f.problem = "broken <model>"
-	if err := Push(t.Context(), &o); err == nil || !strings.Contains(comment.String(), "net.onnx on the server: undecided") || strings.Contains(comment.String(), "<model>") {
+	f.problem = "net.onnx: broken <model>"
+	if err := Push(t.Context(), &o); err == nil || strings.Count(err.Error(), "net.onnx") != 1 || !strings.Contains(comment.String(), "net.onnx on the server: undecided") || strings.Contains(comment.String(), "<model>") {
 		t.Errorf("%v\n%s", err, &comment)
 	}
 }
@@ -301,7 +317,7 @@ func TestBases(t *testing.T) {
 	if got, err := Bases(t.Context(), dir, "", none); !slices.Equal(got, []string{second, first}) || err != nil {
 		t.Errorf("a branch: %q, %v, expected the merge base %s", got, err, second)
 	}
-	if got, err := Bases(t.Context(), dir, topic, none); !slices.Equal(got, []string{topic, second, first}) || err != nil {
+	if got, err := Bases(t.Context(), dir, topic, none); !slices.Equal(got, []string{topic}) || err != nil {
 		t.Errorf("a commit is named: %q, %v", got, err)
 	}
 	git("checkout", "-q", "main")

@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -36,6 +37,9 @@ type Remote struct {
 	URL, Token string
 	Client     *http.Client
 }
+
+// ProblemHeader holds the detail of a problem, escaped as a part of a path.
+const ProblemHeader = "Opmeter-Problem"
 
 // maxAnswer bounds an answer of the server in bytes; files are not answers.
 const maxAnswer = 4 << 20
@@ -120,7 +124,11 @@ func (r *Remote) send(ctx context.Context, method, path string, body io.Reader, 
 	p := &Problem{}
 	if jsonx.UnmarshalRead(io.LimitReader(res.Body, maxAnswer), p) != nil || p.Detail == "" {
 		p.Detail = http.StatusText(res.StatusCode)
-		if res.StatusCode == http.StatusUnauthorized { // the answer to HEAD has no text
+		// The answer to HEAD has no text.
+		if detail, err := url.PathUnescape(res.Header.Get(ProblemHeader)); err == nil && detail != "" {
+			p.Detail = detail
+		}
+		if res.StatusCode == http.StatusUnauthorized {
 			p.Detail = "it needs a valid token in OPMETER_TOKEN"
 		}
 	}

@@ -133,11 +133,13 @@ func (r *Runner) run(ctx context.Context, dir string, args []string, progress fu
 	return out, err
 }
 
-// plain takes the folders of a job out of an error: inputs lie in numbered folders.
+// plain takes the folders of a job out of an error, where inputs lie in numbered folders, and
+// advice that is for the command line of the child.
 func plain(text, dir string) string {
 	for i := range maxInputs {
 		text = strings.ReplaceAll(text, filepath.Join(dir, strconv.Itoa(i+1))+string(filepath.Separator), "")
 	}
+	text = strings.ReplaceAll(text, ", --from NAME skips the detection", "") // a flag that the caller lacks
 	return strings.ReplaceAll(text, dir+string(filepath.Separator), "")
 }
 

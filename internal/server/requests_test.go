@@ -1,0 +1,37 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/server/store"
+	"github.com/opmeter/opmeter/internal/server/work"
+)
+
+// An upload that is refused says why, although the answer to HEAD has no body.
+func TestUploadRefused(t *testing.T) {
+	t.Parallel()
+	reader := other(t).as(store.Read, "")
+	file := filepath.Join(t.TempDir(), "a.onnx")
+	if err := os.WriteFile(file, []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := work.Remote{URL: reader.url, Token: reader.token, Client: http.DefaultClient}
+	err := r.Store(t.Context(), strings.Repeat("a", 64), file)
+	if err == nil || !strings.Contains(err.Error(), "the token has the role read, this needs run") {
+		t.Errorf("upload of a reader: %v", err)
+	}
+}
+
+// Numbers of pull requests are numbers.
+func TestPullNumber(t *testing.T) {
+	t.Parallel()
+	c := start(t, func(o *Options) { o.Worker = false })
+	hash := c.upload("a")
+	for pull, want := range map[string]int{"": 201, "12": 201, "abc": 422, "-3": 422, "0": 422, "1\n": 422} {
+		c.call(want, "POST", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "a.onnx", Hash: hash}}, Labels: labelsBody{Pull: pull}}, nil)
+	}
+}
