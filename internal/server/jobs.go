@@ -156,8 +156,16 @@ func (s *Server) lacking(j queue.Job) queue.Job {
 // newJob checks a job and queues it.
 func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job, error) {
 	c := who(ctx)
+	name, err := plainName("project", b.Project)
+	if err != nil {
+		return queue.Job{}, err
+	}
+	tags, err := plainTags(b.Tags)
+	if err != nil {
+		return queue.Job{}, err
+	}
 	j := queue.Job{
-		ID: store.NewID(time.Now()), Kind: b.Kind, Options: b.Options, Tags: cleanTags(b.Tags), Who: c.name,
+		ID: store.NewID(time.Now()), Kind: b.Kind, Options: b.Options, Tags: tags, Who: c.name,
 		Labels: map[string]string{"branch": b.Labels.Branch, "commit": b.Labels.Commit, "pull": b.Labels.Pull, "note": b.Labels.Note},
 	}
 	if key != "" {
@@ -191,12 +199,12 @@ func (s *Server) newJob(ctx context.Context, key string, b *jobBody) (queue.Job,
 		return j, huma.Error503ServiceUnavailable(fmt.Sprintf("%d jobs wait already: try again later", n))
 	}
 	err = s.db.Change(ctx, func(tx *store.Tx) error {
-		p, err := s.project(ctx, tx, b.Project)
+		p, err := s.project(ctx, tx, name)
 		if errors.Is(err, store.ErrNotFound) && c.project == "" {
-			p, err = tx.EnsureProject(b.Project)
+			p, err = tx.EnsureProject(name)
 		}
 		if errors.Is(err, store.ErrNotFound) {
-			err = huma.Error404NotFound("project " + strconv.Quote(b.Project) + " is unknown here: the token is for another project")
+			err = huma.Error404NotFound("project " + strconv.Quote(name) + " is unknown here: the token is for another project")
 		}
 		if err == nil && p.Deleted != nil {
 			err = huma.Error409Conflict("project " + p.Name + " is in the bin: restore it first")

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,4 +35,28 @@ func TestPullNumber(t *testing.T) {
 	for pull, want := range map[string]int{"": 201, "12": 201, "abc": 422, "-3": 422, "0": 422, "1\n": 422} {
 		c.call(want, "POST", "/jobs", jobBody{Project: "p", Kind: work.Profile, Inputs: []inputBody{{Name: "a.onnx", Hash: hash}}, Labels: labelsBody{Pull: pull}}, nil)
 	}
+}
+
+// Names are trimmed, and those that do not show are refused.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	first := c.finished("a", func(b *jobBody) { b.Project, b.Tags = " speech", []string{" x "} })
+	second := c.finished("b", func(b *jobBody) { b.Project = "speech " })
+	if first.Project != second.Project || !slices.Equal(first.Tags, []string{"x"}) {
+		t.Errorf("runs %+v and %+v", first, second)
+	}
+	job := jobBody{Kind: work.Profile, Inputs: []inputBody{{Name: "a.onnx", Hash: c.upload("a")}}}
+	for _, name := range []string{" ", "a\x00b", "a\u202eb"} {
+		job.Project, job.Tags = name, nil
+		c.call(422, "POST", "/jobs", job, nil)
+		job.Project, job.Tags = "speech", []string{name}
+		c.call(422, "POST", "/jobs", job, nil)
+		c.call(422, "POST", "/projects", projectBody{Name: name}, nil)
+		c.call(422, "PUT", "/projects/speech", projectBody{Name: name}, nil)
+		c.call(422, "PUT", "/runs/"+first.ID+"/note", noteBody{Tags: []string{name}}, nil)
+	}
+	// A badge shows a figure of its series.
+	c.call(422, "POST", "/shares", shareBody{Series: first.Series, Figure: "none"}, nil)
+	c.call(201, "POST", "/shares", shareBody{Series: first.Series, Figure: "macs"}, nil)
 }

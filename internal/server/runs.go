@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -36,9 +35,13 @@ func (s *Server) addProjects(api huma.API) {
 		if err := whole(ctx); err != nil {
 			return nil, err
 		}
+		name, err := plainName("project", in.Body.Name)
+		if err != nil {
+			return nil, err
+		}
 		var p store.Project
-		err := s.db.Change(ctx, func(tx *store.Tx) (err error) {
-			if p, err = tx.AddProject(in.Body.Name, in.Body.Description); err != nil {
+		err = s.db.Change(ctx, func(tx *store.Tx) (err error) {
+			if p, err = tx.AddProject(name, in.Body.Description); err != nil {
 				return err
 			}
 			return tx.Log(who(ctx).name, "add project", p.ID)
@@ -50,12 +53,16 @@ func (s *Server) addProjects(api huma.API) {
 		Body projectBody
 	},
 	) (*item[store.Project], error) {
+		name, err := plainName("project", in.Body.Name)
+		if err != nil {
+			return nil, err
+		}
 		var p store.Project
-		err := s.db.Change(ctx, func(tx *store.Tx) (err error) {
+		err = s.db.Change(ctx, func(tx *store.Tx) (err error) {
 			if p, err = s.project(ctx, tx, in.ID); err != nil {
 				return err
 			}
-			if err = tx.ChangeProject(p.ID, in.Body.Name, in.Body.Description); err != nil {
+			if err = tx.ChangeProject(p.ID, name, in.Body.Description); err != nil {
 				return err
 			}
 			if p, err = tx.Project(p.ID); err != nil {
@@ -203,11 +210,15 @@ func (s *Server) addRuns(api huma.API) {
 		Body noteBody
 	},
 	) (*struct{}, error) {
+		tags, err := plainTags(in.Body.Tags)
+		if err != nil {
+			return nil, err
+		}
 		return nil, s.db.Change(ctx, func(tx *store.Tx) error {
 			if _, err := s.run(ctx, tx, in.ID); err != nil {
 				return err
 			}
-			if err := tx.Note(in.ID, in.Body.Note, cleanTags(in.Body.Tags)); err != nil {
+			if err := tx.Note(in.ID, in.Body.Note, tags); err != nil {
 				return err
 			}
 			return tx.Log(who(ctx).name, "note run", in.ID)
@@ -217,14 +228,4 @@ func (s *Server) addRuns(api huma.API) {
 		_, err := s.run(ctx, tx, id)
 		return err
 	})
-}
-
-// cleanTags drops what is no tag.
-func cleanTags(tags []string) (out []string) {
-	for _, t := range tags {
-		if t = strings.TrimSpace(t); t != "" && len(t) <= 200 {
-			out = append(out, t)
-		}
-	}
-	return out
 }

@@ -298,7 +298,7 @@ func TestJobToPage(t *testing.T) {
 	c := start(t)
 	r := c.finished("model", func(b *jobBody) {
 		b.Options = map[string]string{"on": "m4", "batch": "2"}
-		b.Tags = []string{"nightly", " "}
+		b.Tags = []string{" nightly "}
 		b.Labels = labelsBody{Branch: "main", Commit: "abc123", Note: "first"}
 	})
 	if r.About.Model != "net" || r.About.Engine != "opmeter" || r.About.Settings != "threads=1" || r.Commit != "abc123" || !slices.Equal(r.Tags, []string{"nightly"}) || len(r.Figures) != 2 {

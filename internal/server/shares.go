@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,13 @@ func (s *Server) addShares(api huma.API) {
 					return err
 				}
 				share.Project = of.Project
+				points, err := tx.Trend(of.ID, b.Figure, 1)
+				if err == nil && len(points) == 0 {
+					err = huma.Error422UnprocessableEntity("the series has no figure " + strconv.Quote(b.Figure) + ": GET /runs/ID lists those of a run")
+				}
+				if err != nil {
+					return err
+				}
 			}
 			if b.Days > 0 {
 				share.Expires = new(time.Now().AddDate(0, 0, b.Days).UnixMilli())
