@@ -37,6 +37,36 @@ func TestPullNumber(t *testing.T) {
 	}
 }
 
+// A saved profile is of the model that it names, and compares with a measured one.
+func TestSavedProfile(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	measured := c.finished("model", func(b *jobBody) { b.Labels = labelsBody{Branch: "main", Commit: "a"} })
+	saved := c.finished("saved", func(b *jobBody) { b.Kind, b.Inputs[0].Name = work.Saved, "net.opmeter" })
+	if saved.ModelHash != strings.Repeat("0", 63)+"7" || saved.ModelFile != "" || measured.ModelHash == saved.ModelHash || measured.ModelFile == "" {
+		t.Errorf("models of %+v and %+v", measured, saved)
+	}
+	var base runView
+	c.call(200, "GET", "/runs/"+saved.ID+"/base", nil, &base)
+	if base.ID != measured.ID || base.Series != saved.Series {
+		t.Errorf("base %+v", base)
+	}
+	// The name of a model opens no file of another project.
+	err := c.s.db.View(t.Context(), func(tx *store.Tx) error {
+		if ok, err := tx.BlobOf(saved.ModelHash, saved.Project); ok || err != nil {
+			t.Errorf("file of a named model: %t, %v", ok, err)
+		}
+		ok, err := tx.BlobOf(measured.ModelHash, measured.Project)
+		if !ok {
+			t.Error("the file of a measured model is not of its project")
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Names are trimmed, and those that do not show are refused.
 func TestNames(t *testing.T) {
 	t.Parallel()

@@ -119,14 +119,14 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 		}
 	}
 	r := store.Run{
-		Project: j.Project, Job: j.ID, ModelHash: j.Inputs[0].Hash, Blob: res.Hash, Output: res.Output,
+		Project: j.Project, Job: j.ID, ModelHash: res.Model, Blob: res.Hash, Output: res.Output,
 		Branch: j.Labels["branch"], Commit: j.Labels["commit"], Pull: j.Labels["pull"], Note: j.Labels["note"],
 	}
 	if m, ok := work.Model(&j); ok {
 		r.ModelHash, r.ModelFile = m.Hash, m.Name
 	}
 	if res.Series.Kind != work.KindStudy {
-		res.Series.Kind = j.Kind
+		res.Series.Kind = work.Profile // however it came: a saved one compares with a measured one
 	}
 	err = s.db.Change(ctx, func(tx *store.Tx) (err error) {
 		if r, err = tx.AddRun(res.Series, r, res.Figures, j.Tags); err != nil {

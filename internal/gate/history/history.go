@@ -78,6 +78,8 @@ type Point struct {
 	Settings  string `json:"settings,omitzero"`
 	Version   string `json:"version,omitzero"`
 	Accepted  string `json:"accepted,omitzero"` // the reason
+	// Model is the SHA-256 of the file of the model, absent if unknown.
+	Model string `json:"model_sha256,omitzero"`
 	// LeftOut is why the value is not one of the present branch: [gate.Replaced] or
 	// [gate.OtherBranch]. Such points have no part in changes and marks.
 	LeftOut string `json:"left_out,omitzero"`
@@ -230,7 +232,7 @@ func (b *builder) index(s *gate.Store, places []gate.Place) {
 		if err != nil {
 			continue
 		}
-		p := Point{Time: at, Commit: r.Commit, Dirty: r.Dirty, Settings: r.Settings, Version: r.Version, Machine: r.Machine, LeftOut: places[i].LeftOut, place: places[i], line: i}
+		p := Point{Time: at, Commit: r.Commit, Dirty: r.Dirty, Settings: r.Settings, Version: r.Version, Model: r.SHA256, Machine: r.Machine, LeftOut: places[i].LeftOut, place: places[i], line: i}
 		if r.Kind == gate.Accepted {
 			p.Accepted = r.Reason
 		}
@@ -293,7 +295,7 @@ func (b *builder) head(h *profile.Head) error {
 	if h.Batch != nil {
 		settings += fmt.Sprintf(" batch=%d", *h.Batch)
 	}
-	p := Point{Time: at, Settings: settings, Version: h.Version}
+	p := Point{Time: at, Settings: settings, Version: h.Version, Model: h.Model.SHA256}
 	for _, q := range profile.Quantities() {
 		if q.Derived() {
 			continue

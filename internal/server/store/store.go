@@ -490,8 +490,9 @@ func (t *Tx) Uploaded(hash, project string) error {
 }
 
 // BlobOf reports whether a project may use a file: a run of it has it, or a token for it uploaded it.
+// A model that only a profile names, without a file, gives no right: anyone can write its SHA-256.
 func (t *Tx) BlobOf(hash, project string) (bool, error) {
-	rs, err := list[Run](t, "runs", "WHERE (blob = ? OR model_hash = ? OR output = ?) AND project = ? LIMIT 1", hash, hash, hash, project)
+	rs, err := list[Run](t, "runs", "WHERE (blob = ? OR model_hash = ? AND model_file <> '' OR output = ?) AND project = ? LIMIT 1", hash, hash, hash, project)
 	if err != nil || len(rs) > 0 {
 		return len(rs) > 0, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/program"
+	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/queue"
 	"github.com/opmeter/opmeter/internal/server/store"
 )
@@ -29,10 +30,12 @@ type Result struct {
 	Hash string `json:"hash"`
 	// OutputFile is another file that the job wrote, a compressed model, "" for none. Output is its
 	// SHA-256.
-	OutputFile string         `json:"-"`
-	Output     string         `json:"output,omitzero"`
-	Series     store.Series   `json:"series"`
-	Figures    []store.Figure `json:"figures"`
+	OutputFile string `json:"-"`
+	Output     string `json:"output,omitzero"`
+	// Model is the SHA-256 of the model as the result says it, "" if unknown.
+	Model   string         `json:"model,omitzero"`
+	Series  store.Series   `json:"series"`
+	Figures []store.Figure `json:"figures"`
 }
 
 // maxFigures bounds the figures of a result.
@@ -47,6 +50,9 @@ func (r *Result) Check() error {
 		if len(s) > longest || strings.ToValidUTF8(s, "") != s || strings.ContainsRune(s, 0) {
 			return errors.New("a text of the result is too long or no UTF-8")
 		}
+	}
+	if r.Model != "" && !blob.Valid(r.Model) {
+		return errors.New("the model of the result is no SHA-256")
 	}
 	if len(r.Figures) > maxFigures {
 		return fmt.Errorf("%d figures, at most %d", len(r.Figures), maxFigures)
@@ -160,6 +166,7 @@ type history struct {
 			Estimator string   `json:"estimator"`
 			Machine   string   `json:"machine"`
 			Settings  string   `json:"settings"`
+			Model     string   `json:"model_sha256"`
 		} `json:"points"`
 	} `json:"series"`
 }
@@ -182,6 +189,9 @@ func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, err
 		for _, p := range s.Points {
 			res.Series.Model, res.Series.Target = s.Model, s.Target
 			res.Series.Machine = max(res.Series.Machine, p.Machine)
+			if blob.Valid(p.Model) {
+				res.Model = p.Model
+			}
 			engine, settings, _ := strings.Cut(p.Settings, " ")
 			res.Series.Engine, res.Series.Settings = engine, settings
 			res.Figures = append(res.Figures, store.Figure{Name: s.Figure, Value: p.Value, Low: p.Low, High: p.High, Estimator: p.Estimator, Measured: s.Measured})
