@@ -25,6 +25,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/subprocess"
 	"github.com/opmeter/opmeter/internal/server"
 	"github.com/opmeter/opmeter/internal/server/push"
+	"github.com/opmeter/opmeter/internal/server/store"
 	"github.com/opmeter/opmeter/internal/server/work"
 )
 
@@ -215,10 +216,19 @@ func worker(ctx context.Context, r *work.Remote, name string, o *server.Options)
 	w := &work.Worker{Server: r, Runner: work.Runner{Program: o.Program, Limit: o.Limit, Memory: o.Memory}, Name: cmp.Or(name, host), Log: o.Log}
 	w.Offers = work.Offered(ctx, &w.Runner)
 	// The first request says whether address and token are right.
-	if _, err := r.Call(ctx, http.MethodGet, "/me", nil, &struct{}{}); err != nil {
+	var me struct {
+		Role    store.Role `json:"role"`
+		Project string     `json:"project"`
+	}
+	if _, err := r.Call(ctx, http.MethodGet, "/me", nil, &me); err != nil {
 		return fmt.Errorf("--server %s: %w", r.URL, err)
 	}
+	if me.Role == store.Read || me.Project != "" {
+		return fmt.Errorf("--server %s: a worker needs a token with the role run (or admin) for all projects in OPMETER_TOKEN", r.URL)
+	}
 	fmt.Println("ready")
-	w.Work(ctx)
+	if err := w.Work(ctx); err != nil {
+		return fmt.Errorf("--server %s: %w", r.URL, err)
+	}
 	return nil
 }

@@ -275,6 +275,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"serve", "--data", dir, "--tls-cert", "a"}, "name both"},
 		{[]string{"serve", "copy", "--from", dir}, "--from and --to"},
 		{[]string{"serve", "copy", "--from", dir, "--to", "postgres://a:s3cret@127.0.0.1:1/x"}, "results.db"},
+		{[]string{"serve", "--data", dir, "--memory", "64MiB"}, "at least 512MiB"},
 		{[]string{"worker", "--server", "127.0.0.1"}, "expected the address"},
 		{[]string{"worker", "--server", "http://127.0.0.1:1"}, "refused"},
 		{[]string{"push", "absent", "--server", "http://127.0.0.1:1", "--project", "p"}, "absent"},

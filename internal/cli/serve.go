@@ -113,8 +113,8 @@ func newServeCopy(a *app) *cobra.Command {
 --data names it, with a SQLite inside, or the URL of a PostgreSQL. The target must be empty. Every row
 and every file is compared by its hash, and the counts are printed.
 
-Files of profiles and models stay in the folder, where a server with --database reads them too. From
-a folder to a folder they are copied. Jobs are not copied: let them end, then end the server.`,
+Files of profiles and models stay in the folder, where a server with --database reads them too: back
+from PostgreSQL, name this folder with --to. From a folder to a folder they are copied. Jobs are not copied: let them end, then end the server.`,
 		Example: `  opmeter serve copy --from results --to postgres://opmeter@db.example/opmeter
   opmeter serve copy --from postgres://opmeter@db.example/opmeter --to results`,
 		Args: none,
@@ -238,6 +238,9 @@ func isNumber(s string) bool {
 	return err == nil && n > 0 && strconv.FormatUint(n, 10) == s
 }
 
+// leastMemory is what a job of a small model needs, with room to spare.
+const leastMemory = 512 << 20
+
 // jobMemory is the flag of the server for the most memory of a job, "" is its default.
 func jobMemory(size string) (string, error) {
 	if size == "" {
@@ -247,6 +250,9 @@ func jobMemory(size string) (string, error) {
 		return "", useError("--memory: the memory of jobs is bounded on Linux only")
 	}
 	n, err := quantity("memory", size, "a size such as 4GiB or 512MiB", sizes)
+	if err == nil && n < leastMemory {
+		err = useError("--memory %s: opmeter itself needs some of it: write at least 512MiB", size)
+	}
 	return "-memory=" + strconv.FormatInt(int64(n), 10), err
 }
 

@@ -104,6 +104,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-
 // guarded checks each request before anything else looks at it.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
+	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem(w, http.StatusForbidden, "the request comes from a page of another site: send it from a page of this server, or without the header Origin")
+	}))
 	return origin.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -122,7 +125,11 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			addressRequests.refuse(w)
 			return
 		}
-		c, err := s.identify(r)
+		var c caller
+		var err error
+		if !strings.HasPrefix(r.URL.Path, healthPrefix) { // which answers also while the database is away
+			c, err = s.identify(r)
+		}
 		switch {
 		case (errors.Is(err, errToken) || c.stale && strings.HasPrefix(r.URL.Path, prefix) && r.URL.Path != prefix+"/session") &&
 			!s.open && !s.limits.allow(failedSignIns, address):

@@ -37,8 +37,9 @@ type sessionBody struct {
 
 // meView says who calls.
 type meView struct {
-	Name string     `json:"name"`
-	Role store.Role `json:"role"`
+	Name    string     `json:"name"`
+	Role    store.Role `json:"role"`
+	Project string     `json:"project,omitzero" doc:"id of the only project that the token is for"`
 }
 
 // systemView says what the server is.
@@ -112,7 +113,7 @@ func (s *Server) addAdmin(api huma.API) {
 	})
 	add(api, "GET /me", "get-me", store.Read, "Who calls", func(ctx context.Context, _ *struct{}) (*item[meView], error) {
 		c := who(ctx)
-		return &item[meView]{meView{c.name, c.role}}, nil
+		return &item[meView]{meView{c.name, c.role, c.project}}, nil
 	})
 	add(api, "GET /system", "get-system", store.Read, "Version, quantities and what jobs take", func(ctx context.Context, _ *struct{}) (*item[systemView], error) {
 		return &item[systemView]{systemView{buildinfo.Version(), s.open, s.o.MaxFile, work.Options(), reports, profile.Quantities()}}, nil

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/filelock"
 	"github.com/opmeter/opmeter/internal/server/blob"
@@ -18,10 +19,11 @@ import (
 
 // place is where results are: a folder of a server, or a database elsewhere.
 type place struct {
-	text  string
-	lock  *os.File    // nil for a database elsewhere
-	files *blob.Store // nil for a database elsewhere
-	db    *store.DB
+	text   string
+	source string      // of the database
+	lock   *os.File    // nil for a database elsewhere
+	files  *blob.Store // nil for a database elsewhere
+	db     *store.DB
 }
 
 const (
@@ -42,22 +44,25 @@ func lockFolder(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// openPlace opens a place, given as a URL of PostgreSQL or as a folder.
-func openPlace(ctx context.Context, text string, make bool) (_ *place, err error) {
+// openPlace opens a place, given as a URL of PostgreSQL or as a folder, without its database.
+func openPlace(text string, make bool) (_ *place, err error) {
 	p := &place{text: text}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	source := text
-	if store.Elsewhere(text) {
+	p.source = text
+	switch {
+	case store.Elsewhere(text):
 		p.text = "the database"
-	} else {
-		source = filepath.Join(text, databaseName)
+	case strings.Contains(text, "://"):
+		return nil, errors.New("expected a folder, or a URL such as postgres://USER:PASSWORD@HOST/NAME")
+	default:
+		p.source = filepath.Join(text, databaseName)
 		if make {
 			err = os.MkdirAll(text, 0o700)
-		} else if _, err = os.Stat(source); errors.Is(err, fs.ErrNotExist) {
+		} else if _, err = os.Stat(p.source); errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%s has no %s: name a folder as opmeter serve --data does, or a URL such as postgres://USER:PASSWORD@HOST/NAME", text, databaseName)
 		}
 		if err != nil {
@@ -70,8 +75,13 @@ func openPlace(ctx context.Context, text string, make bool) (_ *place, err error
 			return nil, err
 		}
 	}
-	p.db, err = store.Open(ctx, source)
-	return p, err
+	return p, nil
+}
+
+// open opens the database, which is made where it is absent.
+func (p *place) open(ctx context.Context) (err error) {
+	p.db, err = store.Open(ctx, p.source)
+	return err
 }
 
 func (p *place) close() (err error) {
@@ -96,14 +106,17 @@ type Copied struct {
 // URL of PostgreSQL or the folder of a server. Files stay where they are, in the folder, but from a
 // folder to a folder they are copied too. No server may use the folder.
 func Copy(ctx context.Context, from, to string) (out Copied, err error) {
-	src, err := openPlace(ctx, from, false)
+	src, err := openPlace(from, false)
 	if err != nil {
-		return out, err
+		return out, fmt.Errorf("--from: %w", err)
 	}
 	defer func() { err = errors.Join(err, src.close()) }()
-	dst, err := openPlace(ctx, to, true)
+	if err := src.open(ctx); err != nil {
+		return out, fmt.Errorf("--from: %w", err)
+	}
+	dst, err := openPlace(to, true)
 	if err != nil {
-		return out, err
+		return out, fmt.Errorf("--to: %w", err)
 	}
 	defer func() { err = errors.Join(err, dst.close()) }()
 	switch {
@@ -122,6 +135,10 @@ func Copy(ctx context.Context, from, to string) (out Copied, err error) {
 	}
 	if err != nil {
 		return out, err
+	}
+	// A database that is made is made last: where files are missing, none remains.
+	if err := dst.open(ctx); err != nil {
+		return out, fmt.Errorf("--to: %w", err)
 	}
 	out.Tables, err = store.Copy(ctx, src.db, dst.db)
 	return out, err

@@ -66,8 +66,15 @@ func TestCopy(t *testing.T) {
 	if _, err := Copy(t.Context(), url, dir); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("copied into a folder with results: %v", err)
 	}
-	if _, err := Copy(t.Context(), url, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is missing") {
+	empty := t.TempDir()
+	if _, err := Copy(t.Context(), url, empty); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("copied into a folder without files: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(empty, databaseName)); !os.IsNotExist(err) {
+		t.Errorf("a copy without files left a database: %v", err)
+	}
+	if _, err := Copy(t.Context(), url, "mysql://host/x"); err == nil || !strings.Contains(err.Error(), "--to: expected") {
+		t.Errorf("copied to no PostgreSQL: %v", err)
 	}
 	for _, name := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(filepath.Join(dir, databaseName+name)); err != nil && !os.IsNotExist(err) {

@@ -52,7 +52,7 @@ func (s *Server) addFiles(mux *http.ServeMux, api huma.API) {
 	}
 	api.OpenAPI().AddOperation(&huma.Operation{
 		Method: "PUT", Path: path, OperationID: "upload-file", Summary: "Upload a file, or go on with an upload",
-		Description: "Content-Range says which part follows, such as bytes 1000-1999/2000. Without it the body is the whole file.",
+		Description: "Content-Range says where the rest of a file begins, such as bytes 1000-1999/2000: the part reaches the end of the file. Without it the body is the whole file.",
 		Parameters:  hash, Security: secured, Responses: answers("204", "The part is stored", "400", "408", "409", "413"),
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: "string", Format: "binary"}}}},
 	})

@@ -31,9 +31,12 @@ func (m *metrics) request(status int, d time.Duration) {
 	m.total.Add(int64(d))
 }
 
+// healthPrefix begins the paths that say whether the server works. They need no token.
+const healthPrefix = "/health/"
+
 func (s *Server) addHealth(mux *http.ServeMux) {
-	mux.HandleFunc("GET /health/live", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /health/ready", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+healthPrefix+"live", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET "+healthPrefix+"ready", func(w http.ResponseWriter, r *http.Request) {
 		for name, check := range map[string]error{"database": s.db.Ping(r.Context()), "job queue": s.queue.Healthy(r.Context())} {
 			if check != nil {
 				s.o.Log.Warn("not ready", "what", name, "error", check)

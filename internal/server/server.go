@@ -93,6 +93,13 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	// Programs for pages and jobs run in folders of their own.
+	if o.Data, err = filepath.Abs(o.Data); err != nil {
+		return nil, fmt.Errorf("folder for results: %w", err)
+	}
+	if o.Database != "" && !store.Elsewhere(o.Database) {
+		return nil, errors.New("--database: expected a URL such as postgres://USER:PASSWORD@HOST/NAME; without --database results are in the folder")
+	}
 	local, err := loopback(o.Listen)
 	if err != nil {
 		return nil, err

@@ -367,8 +367,8 @@ func TestJobLimits(t *testing.T) {
 		content, cause, want string
 		system               bool // only where the system bounds it
 	}{
-		{"hungry", "memory-limit", "memory limit of 536 MB", true},
-		{"family", "memory-limit", "memory limit of 536 MB", true},
+		{"hungry", "memory-limit", "memory limit of 512 MiB", true},
+		{"family", "memory-limit", "memory limit of 512 MiB", true},
 		{"large", "disk-limit", "wrote more than 1 MB", true},
 		{"many", "disk-limit", "wrote more than 1 MB", false},
 	} {

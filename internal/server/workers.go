@@ -195,6 +195,6 @@ func (s *Server) startWorker() error {
 		return err
 	}
 	w := &work.Worker{Server: here{s}, Runner: s.runner, Name: name, Log: s.o.Log.With("worker", name), Offers: work.Offered(s.ctx, &s.runner)}
-	s.tasks.Go(func() { w.Work(s.ctx) })
+	s.tasks.Go(func() { _ = w.Work(s.ctx) }) // this process refuses nobody
 	return nil
 }

@@ -95,8 +95,8 @@ type Queue struct {
 }
 
 // Open opens the queue and reads the states of all jobs.
-func Open(ctx context.Context, o Options) (q *Queue, err error) {
-	q = &Queue{
+func Open(ctx context.Context, o Options) (_ *Queue, err error) {
+	q := &Queue{
 		o: o, jobs: map[string]Job{}, known: map[string]Worker{}, readers: map[chan Job]string{}, waiting: map[string]int{},
 		queues: map[string]jetstream.Consumer{}, replicas: 1,
 	}
@@ -136,7 +136,7 @@ func (q *Queue) connect() (err error) {
 		q.replicas = 3
 		q.conn, err = nats.Connect(q.o.URL, options...)
 		if err != nil {
-			return fmt.Errorf("%s: %w", withoutPassword(q.o.URL), err)
+			return fmt.Errorf("--nats %s: %w: expected the address of a NATS with JetStream that runs, such as nats://127.0.0.1:4222", withoutPassword(q.o.URL), err)
 		}
 	} else {
 		// Every message reaches the disk before it counts.
@@ -560,6 +560,7 @@ func (q *Queue) subjects(o *Offers) (out []string) {
 
 // waiter is a worker that waits for a job.
 type waiter struct {
+	worker string
 	offers *Offers
 	look   chan string // a subject where a job may be
 	told   bool        // it has a subject to look at
@@ -581,8 +582,7 @@ func (q *Queue) wake(subject string) {
 	}
 }
 
-// lookAgain has workers look regularly for jobs whose state does not change: that of a worker that
-// fell silent, or one without a state because the process ended.
+// lookAgain calls [Queue.look] regularly, until the queue ends.
 func (q *Queue) lookAgain() {
 	t := time.NewTicker(q.o.Silence / 4)
 	defer t.Stop()
@@ -592,21 +592,30 @@ func (q *Queue) lookAgain() {
 		case <-q.ctx.Done():
 			return
 		}
-		q.mu.Lock()
-		idle := len(q.waiters) == 0
-		q.mu.Unlock()
-		if idle {
-			continue
-		}
-		info, err := q.stream.Info(q.ctx, jetstream.WithSubjectFilter("jobs.>"))
-		if err != nil {
-			continue // it is away for a while
-		}
-		q.mu.Lock()
-		for s := range info.State.Subjects {
-			q.wake(s)
-		}
-		q.mu.Unlock()
+		q.look()
+	}
+}
+
+// look has workers look for jobs whose state does not change: that of a worker that fell silent, or
+// one without a state because the process ended. It notes that those who wait are there.
+func (q *Queue) look() {
+	q.mu.Lock()
+	waiters := slices.Clone(q.waiters)
+	q.mu.Unlock()
+	if len(waiters) == 0 {
+		return
+	}
+	info, err := q.stream.Info(q.ctx, jetstream.WithSubjectFilter("jobs.>"))
+	if err != nil {
+		return // it is away for a while
+	}
+	q.mu.Lock()
+	for s := range info.State.Subjects {
+		q.wake(s)
+	}
+	q.mu.Unlock()
+	for _, w := range waiters {
+		q.saw(q.ctx, w.worker, w.offers)
 	}
 }
 
@@ -620,7 +629,7 @@ type Lease struct {
 
 // Lease waits for a job that a worker can do, until the context ends.
 func (q *Queue) Lease(ctx context.Context, worker string, o *Offers) (*Lease, error) {
-	w := &waiter{offers: o, look: make(chan string, 1)}
+	w := &waiter{worker: worker, offers: o, look: make(chan string, 1)}
 	q.mu.Lock()
 	q.waiters = append(q.waiters, w) // before looking, so that no job is missed
 	q.mu.Unlock()

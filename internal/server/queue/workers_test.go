@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,9 +57,35 @@ func TestWorkers(t *testing.T) {
 	if got := q.Lacks(Needs{Board: "x", Engine: "tvm"}); got != `no worker has the board "x" together with the engine "tvm"` {
 		t.Errorf("lacks %q", got)
 	}
+	// One that waits for a job is there, however long it waits.
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := q.Lease(ctx, "c", &Offers{Targets: []string{"host"}})
+		done <- err
+	}()
+	for len(q.Workers()) < 3 {
+		runtime.Gosched()
+	}
+	now.Add(3600_000)
+	q.look()
+	state(Worker{Name: "c", Online: true}, Worker{Name: "a"}, Worker{Name: "b"})
+	stop()
+	<-done
 	now.Add(8 * 24 * 3600_000)
 	state()
 	if got := q.Lacks(Needs{}); got == "" {
 		t.Error("nothing is lacking without workers")
+	}
+}
+
+// A NATS that is not there is an error that says what to do, without the password.
+func TestNoNATS(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"nats://me:s3cret@127.0.0.1:1", "foo.invalid", "://"} {
+		_, err := Open(t.Context(), Options{URL: url})
+		if err == nil || !strings.Contains(err.Error(), "--nats ") || !strings.Contains(err.Error(), "expected the address") || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }

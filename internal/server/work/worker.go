@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,11 +64,18 @@ type Worker struct {
 	Pause func(ctx context.Context, failures int)
 }
 
-// Work does jobs until the context ends.
-func (w *Worker) Work(ctx context.Context) {
+// refusals are answers of a server that will not give this worker a job: it must not, or its name
+// is wrong.
+var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity}
+
+// Work does jobs until the context ends, or until the server refuses this worker.
+func (w *Worker) Work(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
 		l, err := w.Server.Lease(ctx, w.Name, &w.Offers)
+		if p, ok := errors.AsType[*Problem](err); ok && slices.Contains(refusals, p.Status) {
+			return p
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				failures++
@@ -80,6 +88,7 @@ func (w *Worker) Work(ctx context.Context) {
 			w.do(ctx, l)
 		}
 	}
+	return nil
 }
 
 // retried asks the server again while it is away, until the context ends.
@@ -175,7 +184,7 @@ func (r *Runner) problem(err error) (cause, text string) {
 	case errors.Is(err, program.ErrLimit):
 		return causeTime, fmt.Sprintf("the job exceeded the time limit of %v and was ended: measure for less time, or start the worker with a higher --limit", r.Limit)
 	case errors.Is(err, program.ErrMemory):
-		return causeMemory, fmt.Sprintf("the job exceeded the memory limit of %d MB and was ended: use a smaller model or batch, or start the worker with more --memory", r.memory()/1e6)
+		return causeMemory, fmt.Sprintf("the job exceeded the memory limit of %s and was ended: use a smaller model or batch, or start the worker with more --memory", binary(r.memory()))
 	case errors.Is(err, program.ErrDisk):
 		return causeDisk, fmt.Sprintf("the job wrote more than %d MB and was ended: use a smaller model or record", cmp.Or(r.Disk, maxDisk)/1e6)
 	case errors.Is(err, program.ErrEnded):
@@ -190,6 +199,14 @@ func (r *Runner) problem(err error) (cause, text string) {
 		text = strings.ToValidUTF8(text[:maxProblem], "") + "…"
 	}
 	return cause, text
+}
+
+// binary writes a size as --memory takes it.
+func binary(n int64) string {
+	if n%(1<<30) == 0 {
+		return fmt.Sprintf("%d GiB", n>>30)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
 }
 
 // result does the work of a job in a folder of its own. Call clean in the end.

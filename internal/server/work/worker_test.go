@@ -78,12 +78,42 @@ func TestShaky(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
-			go func() { defer close(done); w.Work(ctx) }()
+			go func() { defer close(done); _ = w.Work(ctx) }()
 			if e := <-s.ends; !c.want(e) {
 				t.Errorf("end %+v", e)
 			}
 			cancel()
 			<-done
 		})
+	}
+}
+
+// refusing is a server that gives a worker no job.
+type refusing struct {
+	Server
+	status int
+}
+
+func (r refusing) Lease(context.Context, string, *queue.Offers) (*queue.Lease, error) {
+	return nil, fmt.Errorf("lease: %w", &Problem{Status: r.status, Detail: "no"})
+}
+
+// TestRefused: a worker that the server refuses ends at once.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for _, status := range refusals {
+		w := &Worker{Server: refusing{status: status}, Log: slog.New(slog.DiscardHandler), Pause: func(context.Context, int) { t.Error("it asks again") }}
+		if p, ok := errors.AsType[*Problem](w.Work(t.Context())); !ok || p.Status != status {
+			t.Errorf("%d: %v", status, p)
+		}
+	}
+}
+
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{1 << 30: "1 GiB", 512 << 20: "512 MiB", 3 << 29: "1536 MiB"} {
+		if got := binary(n); got != want {
+			t.Errorf("%d: %s, expected %s", n, got, want)
+		}
 	}
 }
