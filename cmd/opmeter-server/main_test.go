@@ -16,6 +16,8 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -266,16 +268,27 @@ func TestTLS(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	reads := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"a","role":"read"}`) }))
+	defer reads.Close()
+	scoped := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"name":"a","role":"run","project":"p"}`)
+	}))
+	defer scoped.Close()
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"serve", "--data", dir, "--listen", "here"}, "HOST:PORT"},
-		{[]string{"serve", "--data", dir, "--database", "postgres://a:s3cret@127.0.0.1:1/x"}, "database"},
+		{[]string{"serve", "--data", dir, "--database", "postgres://a:s3cret@127.0.0.1:1/x"}, "database: PostgreSQL at 127.0.0.1:1 does not answer: connect: connection refused: "},
 		{[]string{"serve", "--data", dir, "--tls-cert", "a"}, "name both"},
 		{[]string{"serve", "copy", "--from", dir}, "--from and --to"},
 		{[]string{"serve", "copy", "--from", dir, "--to", "postgres://a:s3cret@127.0.0.1:1/x"}, "results.db"},
 		{[]string{"serve", "--data", dir, "--memory", "64MiB"}, "at least 512MiB"},
+		{[]string{"serve", "--data", dir, "--limit", "1ms"}, "at least 1s"},
+		{[]string{"serve", "--data", dir, "--database", "foo.db"}, "--database: expected a URL"},
+		{[]string{"serve", "--data", dir, "--nats", "nats://127.0.0.1:1"}, "--nats nats://127.0.0.1:1: "},
+		{[]string{"worker", "--server", reads.URL}, "needs a token with the role run"},
+		{[]string{"worker", "--server", scoped.URL}, "for all projects"},
 		{[]string{"worker", "--server", "127.0.0.1"}, "expected the address"},
 		{[]string{"worker", "--server", "http://127.0.0.1:1"}, "refused"},
 		{[]string{"push", "absent", "--server", "http://127.0.0.1:1", "--project", "p"}, "absent"},

@@ -97,7 +97,7 @@ opmeter worker lets other computers and their boards do jobs.`,
 	f.BoolVar(&open, "open", true, "open the page in the browser (--open=false: do not)")
 	f.BoolVar(&worker, "worker", true, "do jobs on this computer (--worker=false: do not)")
 	f.BoolVar(&verbose, "verbose", false, "log every request")
-	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
+	spanVar(c, &limit, "limit", 10*time.Minute, time.Second, "longest time of a job", "a time of at least 1s, such as 10m")
 	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto: text on a terminal")
 	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, such as 4GiB (Linux)")
 	c.AddCommand(newServeCopy(a))
@@ -164,7 +164,7 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 	f := c.Flags()
 	f.StringVar(&server, "server", "", "`URL` of the server")
 	f.StringVar(&name, "name", "", "`NAME` of this worker (default: that of the computer)")
-	spanVar(c, &limit, "limit", 10*time.Minute, 1, "longest time of a job", "a time above zero, such as 10m")
+	spanVar(c, &limit, "limit", 10*time.Minute, time.Second, "longest time of a job", "a time of at least 1s, such as 10m")
 	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto: text on a terminal")
 	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, such as 4GiB (Linux)")
 	return c

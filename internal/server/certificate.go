@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,6 +15,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -74,6 +77,56 @@ func ownCertificate(dir, listen string, now time.Time) (c Certificate, err error
 		}
 	}
 	return c, nil
+}
+
+// readPair reads a certificate and its key. An error names the option and the file.
+func readPair(cert, key string) (p tls.Certificate, err error) {
+	public, err := os.ReadFile(cert)
+	if err != nil {
+		return p, fmt.Errorf("--tls-cert: %w", err)
+	}
+	secret, err := os.ReadFile(key)
+	if err != nil {
+		return p, fmt.Errorf("--tls-key: %w", err)
+	}
+	if p, err = tls.X509KeyPair(public, secret); err != nil {
+		return p, fmt.Errorf("--tls-cert %s, --tls-key %s: expected a certificate and its key in PEM: %w", cert, key, err)
+	}
+	return p, nil
+}
+
+// reachable is HOST:PORT by which others reach an address. For one that stands for all addresses of
+// this computer it is a name or an address that the certificate is for, if there is one.
+func reachable(ctx context.Context, at net.Addr, cert *x509.Certificate) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	wait, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	host := "localhost"
+	for _, h := range hosts(cert) {
+		if cert.VerifyHostname(h) != nil {
+			continue
+		}
+		if _, err := net.DefaultResolver.LookupHost(wait, h); err == nil {
+			host = h
+			break
+		}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+}
+
+// hosts lists what this computer may be called, the best first.
+func hosts(cert *x509.Certificate) (out []string) {
+	dns, ips := names("")
+	slices.Reverse(dns) // its name before localhost
+	out = append(out, slices.DeleteFunc(slices.Clone(cert.DNSNames), func(n string) bool { return slices.Contains(dns, n) })...)
+	out = append(out, dns[:len(dns)-1]...)
+	for _, ip := range ips[2:] { // the first ones are for this computer alone
+		out = append(out, ip.String())
+	}
+	return out
 }
 
 // names lists what this computer is called, and the host of an address.

@@ -18,6 +18,7 @@ import (
 func serving(t *testing.T, o Options) *Server {
 	t.Helper()
 	o.Data, o.MaxFile, o.Log = t.TempDir(), 1<<20, slog.New(slog.DiscardHandler)
+	certify(t, &o)
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

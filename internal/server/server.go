@@ -8,6 +8,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,6 +73,7 @@ type Server struct {
 	partials partials
 	targets  targets
 	own      Certificate
+	pair     tls.Certificate // empty without TLS
 	metrics  metrics
 	hooks    *hook.Sender
 	news     chan struct{} // a series may have a new run
@@ -104,6 +106,11 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Cert != "" {
+		if s.pair, err = readPair(o.Cert, o.Key); err != nil {
+			return nil, err
+		}
+	}
 	s.open = local && o.Cert == "" // a certificate is for others, and they need tokens
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("folder for results: %w", err)
@@ -116,6 +123,9 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 			return nil, fmt.Errorf("certificate: %w", err)
 		}
 		s.o.Cert, s.o.Key = s.own.File, s.own.Key
+		if s.pair, err = readPair(s.own.File, s.own.Key); err != nil {
+			return nil, err
+		}
 	}
 	if s.db, err = store.Open(ctx, cmp.Or(o.Database, filepath.Join(o.Data, databaseName))); err != nil {
 		return nil, err
@@ -209,14 +219,12 @@ func (s *Server) Serve(ctx context.Context, ready func(url string)) error {
 			_ = h.Close()
 		}
 	})()
-	scheme := "http"
 	if s.o.Cert != "" {
-		scheme = "https"
-	}
-	ready(scheme + "://" + l.Addr().String() + "/")
-	if s.o.Cert != "" {
-		err = h.ServeTLS(l, s.o.Cert, s.o.Key)
+		h.TLSConfig = &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12}
+		ready("https://" + reachable(ctx, l.Addr(), s.pair.Leaf) + "/")
+		err = h.ServeTLS(l, "", "")
 	} else {
+		ready("http://" + l.Addr().String() + "/")
 		err = h.Serve(l)
 	}
 	if errors.Is(err, http.ErrServerClosed) {

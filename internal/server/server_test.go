@@ -151,10 +151,24 @@ func start(t *testing.T, change ...func(*Options)) *client {
 	for _, c := range change {
 		c(&o)
 	}
+	certify(t, &o)
 	c := &client{t: t}
 	c.open(o)
 	t.Cleanup(c.close)
 	return c
+}
+
+// certify makes a certificate where a test only says that there is one.
+func certify(t *testing.T, o *Options) {
+	t.Helper()
+	if o.Cert == "" || o.Key != "" {
+		return
+	}
+	own, err := ownCertificate(t.TempDir(), o.Listen, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Cert, o.Key = own.File, own.Key
 }
 
 func (c *client) open(o Options) {
@@ -786,7 +800,7 @@ func TestRemoteWorker(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); w.Work(ctx) }()
+	go func() { defer close(ended); _ = w.Work(ctx) }()
 	defer func() { stop(); <-ended }()
 	r := c.finished("model")
 	if status, body, _ := c.send("GET", "/runs/"+r.ID+"/profile", nil); status != 200 || !strings.HasPrefix(body, "profile of model") {

@@ -115,6 +115,9 @@ func TestOptionPlaces(t *testing.T) {
 		needs   queue.Needs
 	}{
 		{work.Profile, map[string]string{"threads": "2", "engine": "litert"}, "", queue.Needs{Target: "host", Engine: "litert"}},
+		{work.Profile, map[string]string{"engine": "nope"}, `"nope": no engine has this name: expected auto, opmeter, onnxruntime`, queue.Needs{}},
+		{work.Profile, map[string]string{"engine": "opmeter,nope"}, "no engine has this name", queue.Needs{}},
+		{work.Profile, map[string]string{"engine": "opmeter,onnxruntime"}, "", queue.Needs{Target: "host"}},
 		{work.Profile, map[string]string{"on": "device:COM3", "clock": "64MHz"}, "", queue.Needs{Target: "board", Board: "COM3"}},
 		{work.Profile, map[string]string{"on": "m4", "batch": "2"}, "", queue.Needs{Target: "file"}},
 		{work.Profile, map[string]string{"accelerator": "mvp"}, "", queue.Needs{Target: "file"}},

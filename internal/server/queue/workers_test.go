@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -71,7 +72,9 @@ func TestWorkers(t *testing.T) {
 	q.look()
 	state(Worker{Name: "c", Online: true}, Worker{Name: "a"}, Worker{Name: "b"})
 	stop()
-	<-done
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
 	now.Add(8 * 24 * 3600_000)
 	state()
 	if got := q.Lacks(Needs{}); got == "" {

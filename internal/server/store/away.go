@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,26 @@ func (d *DB) begin(ctx context.Context, db *sql.DB, o *sql.TxOptions) (*sql.Tx, 
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// unreached says in one line why no connection to PostgreSQL came about: the driver's error has
+// several, one for each try.
+func unreached(err error) error {
+	c, ok := errors.AsType[*pgconn.ConnectError](err)
+	if !ok {
+		return err
+	}
+	at := net.JoinHostPort(c.Config.Host, strconv.Itoa(int(c.Config.Port)))
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return fmt.Errorf("PostgreSQL at %s refuses: %s (%s)", at, p.Message, p.Code)
+	}
+	why := c.Unwrap()
+	if n, ok := errors.AsType[*net.OpError](err); ok {
+		why = n.Err
+	} else if n, ok := errors.AsType[*net.DNSError](err); ok {
+		why = n
+	}
+	return fmt.Errorf("PostgreSQL at %s does not answer: %s: expected postgres://USER:PASSWORD@HOST/NAME of one that runs", at, strings.Join(strings.Fields(why.Error()), " "))
 }
 
 // away marks an error of a connection as [ErrAway].

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/testing/material"
@@ -56,5 +57,14 @@ func TestAway(t *testing.T) {
 	}
 	if len(got) != 3 || got[2].Note != "" {
 		t.Errorf("runs %+v", got)
+	}
+}
+
+// TestUnreached: a PostgreSQL that is not there is one line that says where.
+func TestUnreached(t *testing.T) {
+	t.Parallel()
+	_, err := Open(t.Context(), "postgres://me:s3cret@127.0.0.1:1/x")
+	if err == nil || !strings.HasPrefix(err.Error(), "database: PostgreSQL at 127.0.0.1:1 does not answer: ") || strings.ContainsAny(err.Error(), "\n\t`") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("%q", err)
 	}
 }

@@ -74,7 +74,7 @@ func Open(ctx context.Context, source string) (*DB, error) {
 		err = d.migrate(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("database: %w", hidden(err, source)), d.Close())
+		return nil, errors.Join(fmt.Errorf("database: %w", hidden(unreached(err), source)), d.Close())
 	}
 	return d, nil
 }

@@ -117,6 +117,11 @@ func Check(j *queue.Job) error {
 			return fmt.Errorf("option %s %q: expected %s", name, clip(value), o.Want)
 		}
 	}
+	for name := range strings.SplitSeq(j.Options["engine"], ",") {
+		if known := Engines(); name != "" && name != "auto" && !slices.Contains(known, name) {
+			return fmt.Errorf("option engine %q: no engine has this name: expected auto, %s", clip(name), strings.Join(known, ", "))
+		}
+	}
 	j.Needs = queue.Needs{Target: "file"}
 	if k.runs && at != chip {
 		j.Needs.Target = "host"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	enginefind "github.com/opmeter/opmeter/internal/external/find"
 	"github.com/opmeter/opmeter/internal/server/queue"
 )
 
@@ -40,6 +41,15 @@ func Offered(ctx context.Context, r *Runner) queue.Offers {
 		}
 	}
 	return o
+}
+
+// Engines lists the names of all engines that opmeter knows, whether a worker has them or not.
+func Engines() []string {
+	out := []string{"opmeter"}
+	for i := range enginefind.Engines {
+		out = append(out, enginefind.Engines[i].Name)
+	}
+	return out
 }
 
 // Target is something that models are measured on or estimated for.
