@@ -60,9 +60,9 @@ func (s *Server) addJobs(api huma.API) {
 	},
 	) (*item[listed[queue.Job]], error) {
 		all := s.queue.Jobs(func(j *queue.Job) bool {
-			return who(ctx).sees(j.Project) && (in.State == "" || string(j.State) == in.State) && (in.Before == "" || j.ID < in.Before)
+			return who(ctx).sees(j.Project) && (in.State == "" || string(j.State) == in.State) && (in.Before == "" || position(j) < in.Before)
 		})
-		return &item[listed[queue.Job]]{cut(all, in.Limit, func(j *queue.Job) string { return j.ID })}, nil
+		return &item[listed[queue.Job]]{cut(all, in.Limit, position)}, nil
 	})
 	add(api, "GET /jobs/{id}", "get-job", store.Read, "The state of a job", func(ctx context.Context, in *Named) (*item[queue.Job], error) {
 		j, err := s.job(ctx, in.ID)
@@ -108,6 +108,9 @@ func (s *Server) addJobs(api huma.API) {
 	})
 	describeEvents(api, prefix+"/jobs/{id}/events")
 }
+
+// position is where a job stands in lists: by its time, and its id within that.
+func position(j *queue.Job) string { return fmt.Sprintf("%011x-%s", j.Created, j.ID) }
 
 // describeEvents describes each event of a stream: the library describes a list of them.
 func describeEvents(api huma.API, path string) {

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -315,7 +316,7 @@ func TestJobToPage(t *testing.T) {
 		b.Tags = []string{" nightly "}
 		b.Labels = labelsBody{Branch: "main", Commit: "abc123", Note: "first"}
 	})
-	if r.About.Model != "net" || r.About.Engine != "opmeter" || r.About.Settings != "threads=1" || r.Commit != "abc123" || !slices.Equal(r.Tags, []string{"nightly"}) || len(r.Figures) != 2 {
+	if r.About.Model != "net" || r.About.Engine != "opmeter" || r.About.Settings != "threads=1 batch=2 format=onnx" || r.Commit != "abc123" || !slices.Equal(r.Tags, []string{"nightly"}) || len(r.Figures) != 2 {
 		t.Errorf("run %+v", r)
 	}
 	if f := r.Figures[0]; f.Low == nil || *f.Low != 0.495 || f.High == nil || *f.High != 0.505 || f.Estimator != "median" || !f.Measured || r.Figures[1].Low != nil {
@@ -329,19 +330,23 @@ func TestJobToPage(t *testing.T) {
 			t.Errorf("page %d %s %v", status, body, h)
 		}
 	}
-	second := c.finished("model 2")
+	second := c.finished("model 2", func(b *jobBody) { b.Options = map[string]string{"batch": "2"} })
 	if status, body, _ := c.send("GET", "/compare/page?runs="+r.ID+","+second.ID, nil); status != 200 || body != "<html>compare" {
 		t.Errorf("comparison %d %s", status, body)
 	}
 	var trend trendView
 	c.call(200, "GET", "/series/"+r.Series+"/trend?figure=macs", nil, &trend)
-	if len(trend.Items) != 2 || trend.Items[0].Run != r.ID || trend.Items[1].Value != float64(len("profile of model 2 ")) {
+	if len(trend.Items) != 2 || trend.Items[0].Run != r.ID || trend.Items[1].Value != float64(len("profile of model 2 --batch=2")) {
 		t.Errorf("trend %+v", trend)
 	}
 	var series listed[seriesView]
 	c.call(200, "GET", "/projects/p/series", nil, &series)
 	if len(series.Items) != 1 || series.Items[0].Latest.ID != second.ID {
 		t.Errorf("series %+v", series)
+	}
+	// Another shape is other work: its figures are no change of these.
+	if other := c.finished("model", func(b *jobBody) { b.Options = map[string]string{"shape": "x=1x8"} }); other.Series == r.Series {
+		t.Errorf("series %+v of another shape", other.About)
 	}
 }
 
@@ -426,6 +431,39 @@ func TestSameKey(t *testing.T) {
 	c.call(200, "GET", "/jobs/"+ids[0], nil, &j)
 	if j.State != queue.Done || len(j.Runs) != 1 {
 		t.Errorf("forgotten job %+v", j)
+	}
+}
+
+// Jobs are listed by their time, whatever their ids, in parts that miss none.
+func TestJobsByTime(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	body := `{"project":"p","kind":"profile","inputs":[{"name":"a.onnx","hash":"` + c.upload("a") + `"}]}`
+	var want []queue.Job
+	for i := range 12 {
+		status, text, _ := c.send("POST", prefix+"/jobs", strings.NewReader(body), "Content-Type", "application/json", "Idempotency-Key", fmt.Sprintf("%d", i))
+		var j queue.Job
+		if err := jsonx.Unmarshal([]byte(text), &j); status != 201 || err != nil {
+			t.Fatalf("%d %s", status, text)
+		}
+		want = append(want, c.until(j.ID, ended))
+	}
+	slices.SortFunc(want, func(a, b queue.Job) int {
+		return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(b.ID, a.ID))
+	})
+	var got []string
+	for before := ""; ; {
+		var l listed[queue.Job]
+		c.call(200, "GET", "/jobs?limit=5&before="+before, nil, &l)
+		for _, j := range l.Items {
+			got = append(got, j.ID)
+		}
+		if before = l.Next; before == "" {
+			break
+		}
+	}
+	if !slices.EqualFunc(got, want, func(id string, j queue.Job) bool { return id == j.ID }) {
+		t.Errorf("jobs %v, want %v", got, want)
 	}
 }
 

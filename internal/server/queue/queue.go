@@ -441,7 +441,7 @@ func (q *Queue) Jobs(keep func(*Job) bool) (out []Job) {
 			out = append(out, j)
 		}
 	}
-	slices.SortFunc(out, func(a, b Job) int { return cmp.Compare(b.ID, a.ID) })
+	slices.SortFunc(out, func(a, b Job) int { return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(b.ID, a.ID)) })
 	return out
 }
 

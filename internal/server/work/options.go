@@ -45,7 +45,9 @@ type Option struct {
 	// Choices are all values.
 	Choices []string `json:"choices,omitzero"`
 	// Many says that several values may stand with commas between, each a flag of its own.
-	Many  bool `json:"many,omitzero"`
+	Many bool `json:"many,omitzero"`
+	// work says that figures of other values do not compare, so that it is part of the series.
+	work  bool
 	valid func(string) bool
 }
 
@@ -54,18 +56,18 @@ var both = []string{Profile, Compress}
 // options are all settings, in the order of the page.
 var options = []Option{
 	{Name: "on", Label: "Target", Kinds: both, Want: "host, the id of a target such as stm32h743, or device:PORT", valid: matches(`[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}|device:[A-Za-z0-9:_./-]{1,128}`)},
-	{Name: "accelerator", Label: "Accelerator", Kinds: []string{Profile}, At: chip, Want: "mvp, cmsis or none", Choices: []string{"mvp", "cmsis", "none"}},
+	{Name: "accelerator", Label: "Accelerator", Kinds: []string{Profile}, At: chip, Want: "mvp, cmsis or none", Choices: []string{"mvp", "cmsis", "none"}, work: true},
 	{Name: "engine", Label: "Engine", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "names as opmeter engines lists them, such as opmeter or onnxruntime", valid: matches(`[a-z][a-z0-9_.-]{0,40}(,[a-z][a-z0-9_.-]{0,40})?`)},
-	{Name: "threads", Label: "Threads", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "a number from 1 to 1024", valid: number(1, 1024)},
-	{Name: "batch", Label: "Batch", Kinds: []string{Profile, Import, Compress, Bench}, Want: "a number from 1 to 1048576", valid: number(1, 1<<20)},
+	{Name: "threads", Label: "Threads", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "a number from 1 to 1024", work: true, valid: number(1, 1024)},
+	{Name: "batch", Label: "Batch", Kinds: []string{Profile, Import, Compress, Bench}, Want: "a number from 1 to 1048576", work: true, valid: number(1, 1<<20)},
 	{Name: "time", Label: "Time", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "a time above zero and at most 10m, such as 2s", valid: span(10 * time.Minute)},
 	{Name: "runs", Label: "Runs", Kinds: []string{Profile}, At: computer + " " + board, Want: "a number from 1 to 1000000", valid: number(1, 1e6)},
-	{Name: "streams", Label: "Streams", Kinds: []string{Profile}, At: computer, Want: "a number from 1 to 1024", valid: number(1, 1024)},
-	{Name: "clock", Label: "Clock", Kinds: []string{Profile, Import}, At: board + " " + chip, Want: "a frequency such as 64MHz", valid: matches(`[0-9]{1,12}(\.[0-9]{1,6})?(Hz|kHz|MHz|GHz)?`)},
-	{Name: "runtime", Label: "Runtime", Kinds: []string{Profile}, At: chip, Want: "a runtime of the target, such as tflm-cmsis-nn", valid: matches(`[a-z][a-z0-9.-]{0,40}`)},
-	{Name: "shape", Label: "Shapes", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=DIMS, such as image=1x3x224x224", valid: matches(`[^\s=,]{1,200}=[0-9]{1,9}(x[0-9]{1,9}){0,15}`)},
-	{Name: "dim", Label: "Dimensions", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=N, such as batch=8", valid: matches(`[^\s=,]{1,200}=[0-9]{1,9}`)},
-	{Name: "arch", Label: "Chip", Kinds: []string{Import}, Want: "the name of a chip, such as bm1684x", valid: matches(`[A-Za-z0-9][A-Za-z0-9_-]{0,40}`)},
+	{Name: "streams", Label: "Streams", Kinds: []string{Profile}, At: computer, Want: "a number from 1 to 1024", work: true, valid: number(1, 1024)},
+	{Name: "clock", Label: "Clock", Kinds: []string{Profile, Import}, At: board + " " + chip, Want: "a frequency such as 64MHz", work: true, valid: matches(`[0-9]{1,12}(\.[0-9]{1,6})?(Hz|kHz|MHz|GHz)?`)},
+	{Name: "runtime", Label: "Runtime", Kinds: []string{Profile}, At: chip, Want: "a runtime of the target, such as tflm-cmsis-nn", work: true, valid: matches(`[a-z][a-z0-9.-]{0,40}`)},
+	{Name: "shape", Label: "Shapes", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=DIMS, such as image=1x3x224x224", work: true, valid: matches(`[^\s=,]{1,200}=[0-9]{1,9}(x[0-9]{1,9}){0,15}`)},
+	{Name: "dim", Label: "Dimensions", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=N, such as batch=8", work: true, valid: matches(`[^\s=,]{1,200}=[0-9]{1,9}`)},
+	{Name: "arch", Label: "Chip", Kinds: []string{Import}, Want: "the name of a chip, such as bm1684x", work: true, valid: matches(`[A-Za-z0-9][A-Za-z0-9_-]{0,40}`)},
 	{Name: "from", Label: "Format", Kinds: []string{Import}, Want: "a format as opmeter import --list prints it", valid: matches(`[a-z][a-z0-9-]{0,40}`)},
 	{Name: "speedup", Label: "Speed-up", Kinds: []string{Compress}, Want: "a number above 1, such as 1.5", valid: between(1, 1000)},
 	{Name: "max-drop", Label: "Loss at most", Kinds: []string{Compress}, Want: "a share such as 1%", valid: matches(`[0-9]{1,2}(\.[0-9]{1,6})?%|0\.[0-9]{1,6}`)},

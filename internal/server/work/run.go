@@ -111,6 +111,7 @@ func (r *Runner) Do(ctx context.Context, dir string, j *queue.Job, inputs map[st
 	res, err := r.read(ctx, dir, made, p.result)
 	if err == nil {
 		res.OutputFile = p.output
+		res.Series.Settings = settingsOf(j, res.Series.Settings)
 	}
 	return res, err
 }
@@ -192,8 +193,7 @@ func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, err
 			if blob.Valid(p.Model) {
 				res.Model = p.Model
 			}
-			engine, settings, _ := strings.Cut(p.Settings, " ")
-			res.Series.Engine, res.Series.Settings = engine, settings
+			res.Series.Engine, res.Series.Settings = divide(p.Settings)
 			res.Figures = append(res.Figures, store.Figure{Name: s.Figure, Value: p.Value, Low: p.Low, High: p.High, Estimator: p.Estimator, Measured: s.Measured})
 		}
 	}
