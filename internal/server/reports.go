@@ -39,7 +39,6 @@ var reports = []reportView{
 	{".speedscope.json", "speedscope", false, true},
 	{".bench.txt", "Go benchmark text, for benchstat", false, true},
 	{".nodes.json", "Model Explorer", false, true},
-	{".onnx", "ONNX model with figures, for Netron", false, true},
 	{".ne.csv", "table of Intel's Neural Engine profiler", false, true},
 	{".ne.json", "trace of Intel's Neural Engine profiler", false, true},
 }

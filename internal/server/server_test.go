@@ -344,6 +344,12 @@ func TestJobToPage(t *testing.T) {
 	if len(series.Items) != 1 || series.Items[0].Latest.ID != second.ID {
 		t.Errorf("series %+v", series)
 	}
+	// What lists show of how it was measured is found, too.
+	var found listed[runView]
+	c.call(200, "GET", "/runs?search=batch&limit=1", nil, &found)
+	if len(found.Items) != 1 || found.Items[0].ID != second.ID {
+		t.Errorf("search finds %+v", found)
+	}
 	// Another shape is other work: its figures are no change of these.
 	if other := c.finished("model", func(b *jobBody) { b.Options = map[string]string{"shape": "x=1x8"} }); other.Series == r.Series {
 		t.Errorf("series %+v of another shape", other.About)

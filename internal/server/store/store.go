@@ -217,7 +217,7 @@ func (t *Tx) index(r Run, s Series, tags []string) error {
 		return err
 	}
 	var rows []word
-	for _, w := range words(append(tags, s.Model, s.Target, s.Engine, s.Machine, s.Kind, r.Branch, r.Commit, r.Pull, r.Note)...) {
+	for _, w := range words(append(tags, s.Model, s.Target, s.Engine, s.Machine, s.Kind, s.Settings, r.ModelFile, r.Branch, r.Commit, r.Pull, r.Note)...) {
 		rows = append(rows, word{w, r.ID})
 	}
 	return insert(t, "words", rows...)

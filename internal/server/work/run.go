@@ -224,5 +224,8 @@ func (r *Runner) Report(ctx context.Context, results, names []string, to string)
 		args = append(args, "--open=false")
 	}
 	_, err = r.run(ctx, dir, append(args, "--output="+to), nil)
+	if p, ok := errors.AsType[*program.Problem](err); ok { // the results lie beside the report
+		return &program.Problem{Text: plain(p.Text, filepath.Dir(to))}
+	}
 	return err
 }

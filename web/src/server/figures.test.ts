@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { between, changed, main, nameOf, ordered, percent, quantityOf, show, strip } from "./figures";
+import { between, changed, lines, main, nameOf, ordered, percent, quantityOf, show, strip } from "./figures";
 import type { Quantity } from "../data/profile";
 import type { Run } from "./types";
 
@@ -15,6 +15,11 @@ test("figures have units", () => {
   expect(show(undefined, q("macs"))).toBe("");
   expect(show(3, undefined)).toBe("3");
   expect(show(1.5, quantityOf("speedup", new Map()))).toBe("1.50×");
+});
+
+test("texts of several lines keep their breaks and nothing else", () => {
+  expect(lines("a\nb\r\nc\u202e")).toBe("a\nb\nc\\u{202e}");
+  expect(lines(undefined)).toBe("");
 });
 
 test("intervals have both ends", () => {

@@ -75,10 +75,13 @@ export const figure = (r: Run, name: string): Figure | undefined => r.figures.fi
 /** main is the figure of a run in lists: its time, or what replaces it. */
 export const main = (r: Run): Figure | undefined => strip(r)[0];
 
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /** when writes a time. */
 export const when = (ms: number | undefined): string => (ms === undefined ? "" : day.format(ms));
+
+/** lines makes a text of several lines safe to show: its line breaks stay. */
+export const lines = (s: string | undefined): string => (s ?? "").split(/\r?\n/).map(clean).join("\n");
 
 /** how describes engine and settings of a run. */
 export const how = (r: Run): string => [r.about.engine, r.about.settings].filter(Boolean).map(clean).join(", ");

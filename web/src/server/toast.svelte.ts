@@ -31,6 +31,7 @@ export function say(t: Toast) {
 export async function act(f: () => Promise<unknown>): Promise<boolean> {
   try {
     await f();
+    if (now.toast?.bad) dismiss();
     return true;
   } catch (err) {
     say({ text: describe(err), bad: true });
