@@ -41,8 +41,8 @@ func NewModel(g *graph.Model, data []byte, load time.Duration) *Model {
 		return id, err
 	})
 	m.Prepared = sync.OnceValues(func() (e *estimate.Model, err error) {
-		if g.Absent != nil {
-			return nil, g.Absent
+		if err := g.Complete(); err != nil {
+			return nil, err
 		}
 		err = m.Reading(func() (err error) { e, err = estimate.Prepare(g, inputs.Options{}, m.Identity); return err })
 		return e, err
@@ -66,8 +66,8 @@ func (m *Model) Close() error { return m.hold.close() }
 // it is what this process may use. The error is a [machine.HoldError] for more than it can hold,
 // or that of a model without its external data.
 func (m *Model) MemoryLimit(most int64) (int, error) {
-	if m.Graph.Absent != nil {
-		return 0, m.Graph.Absent
+	if err := m.Graph.Complete(); err != nil {
+		return 0, err
 	}
 	if most == 0 {
 		return m.PlanLimit()

@@ -130,7 +130,7 @@ func (b *builder) types() {
 
 // format explains the figures of an ONNX file.
 func (b *builder) format() {
-	if b.m.Format != "onnx" {
+	if !b.m.ONNX() {
 		return
 	}
 	var text []string

@@ -23,7 +23,7 @@ func (b *builder) peakFits() {
 // runtimes need is in the description.
 func (b *builder) memory() error {
 	b.kernels = tflm.Kernels(b.rt.Arena)
-	if b.m.Format == "onnx" {
+	if b.m.ONNX() {
 		if n := b.p.Memory.PeakBytes; n != nil {
 			b.find("target.memory", profile.Info, fmt.Sprintf("At least %s of RAM for activations; what the runtime needs beside them is not known for a file of ONNX.", sized(*n)))
 		}

@@ -19,6 +19,8 @@ func sharesLine(p *profile.Profile) string {
 	const own = "those of opmeter's own engine"
 	o := p.Other
 	switch {
+	case o == nil && p.Model.Format == "gguf":
+		return own + "; those of llama.cpp differ"
 	case o == nil:
 		return own + "; --engine " + shippedEngine(p) + " measures yours"
 	case o.Cause != nil:

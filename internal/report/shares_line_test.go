@@ -25,13 +25,15 @@ func TestSharesLine(t *testing.T) {
 	}
 	failed := litert
 	failed.Cause = &profile.Cause{Code: profile.ByError, Text: "it crashed"}
-	estimate, foreign := of(nil), of(nil)
+	estimate, foreign, gguf := of(nil), of(nil), of(nil)
+	gguf.Model.Format = "gguf"
 	estimate.Target.Kind, foreign.Target.Engine = profile.TargetSimulator, "LiteRT"
 	for _, c := range []struct {
 		p    *profile.Profile
 		want string
 	}{
 		{of(nil), "those of opmeter's own engine; --engine litert measures yours"},
+		{gguf, "those of opmeter's own engine; those of llama.cpp differ"},
 		{of(&failed), "those of opmeter's own engine; --engine litert measures LiteRT"},
 		{of(with(6.1e-6, profile.OperatorShare{Op: "CONV_2D", Share: 0.71})), "those of opmeter's own engine; LiteRT 2.3.0 takes 0.61 times as long and names CONV_2D first (71 % instead of 60 %)"},
 		{of(with(250e-6, profile.OperatorShare{Op: "Reorder", Share: 0.5})), "those of opmeter's own engine; LiteRT 2.3.0 takes 25 times as long and names Reorder first (50 %)"},

@@ -32,7 +32,7 @@ func (v *view) quantOf(id, depth int) *tensor.Quant {
 	if q := v.g.Values[id].Quant; q != nil && usable(q) {
 		return q
 	}
-	if v.m.Format != "onnx" || depth > mostMoves {
+	if !v.m.ONNX() || depth > mostMoves {
 		return nil
 	}
 	for _, r := range v.readers[id] {

@@ -21,7 +21,7 @@ const (
 
 // Model is a complete model file.
 type Model struct {
-	Format      string // "tflite" or "onnx"
+	Format      string // "tflite", "onnx" or "gguf"
 	Path        string // as given; for an archive "archive.zip!member"
 	Name        string // graph or description name in the file, may be empty
 	Producer    string
@@ -46,6 +46,9 @@ type Model struct {
 	// Absent says which external data is missing: the constants in it have no elements. It is nil
 	// for a complete model.
 	Absent error
+	// Convert gives constants their elements where Open leaves them in the form of the file: large
+	// weights are not converted for a count. It may be called again; nil where nothing is left.
+	Convert func() error
 	// Beside lists the files with external data of an ONNX model, nil for none, and BesideFileBytes
 	// is the sum of their sizes.
 	Beside          []string
@@ -64,7 +67,7 @@ func (m *Model) ShortName() string {
 		name = member
 	}
 	name = filepath.Base(name)
-	for _, end := range []string{".tflite", ".onnx", ".yaml", ".yml"} {
+	for _, end := range []string{".tflite", ".onnx", ".gguf", ".yaml", ".yml"} {
 		name = strings.TrimSuffix(name, end)
 	}
 	if name == "" || name == "." {
@@ -75,6 +78,17 @@ func (m *Model) ShortName() string {
 	}
 	return name
 }
+
+// Complete gives all constants their elements. The error is Absent, or what cannot be converted.
+func (m *Model) Complete() error {
+	if m.Absent == nil && m.Convert != nil {
+		return m.Convert()
+	}
+	return m.Absent
+}
+
+// ONNX reports whether the operators are those of ONNX.
+func (m *Model) ONNX() bool { return m.Format == "onnx" || m.Format == "gguf" }
 
 // Main is the graph that an inference runs.
 func (m *Model) Main() *Graph { return m.Graphs[0] }

@@ -30,7 +30,6 @@ var kinds = []kind{
 	{is: member(".mlpackage/", "Manifest.json"), endings: []string{".mlmodel", ".mlpackage"}, what: "a Core ML model", advice: "profile the ONNX or TFLite model that it was converted from"},
 	{is: member(".npy"), what: "a NumPy archive", advice: "give a model, and its data with --input NAME=FILE.npy"},
 	{is: begins("\x93NUMPY"), what: "a NumPy array", advice: "give a model, and this array with --input NAME=FILE"},
-	{is: begins("GGUF"), what: "a GGUF file of llama.cpp", advice: "export the original model to ONNX, such as with optimum-cli export onnx"},
 	{is: safetensors, what: "a safetensors file, which has weights and no graph", advice: "export the model with torch.onnx.export or optimum-cli export onnx"},
 	{is: begins("ptrt", "ftrt"), endings: []string{".engine", ".plan", ".trt"}, what: "a TensorRT engine", advice: "profile it with trtexec --exportProfile=FILE and read that with opmeter import"},
 	{is: openvino, what: "an OpenVINO IR file", advice: "profile the ONNX or TFLite model that it was converted from with --engine openvino"},

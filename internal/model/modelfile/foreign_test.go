@@ -37,7 +37,6 @@ func TestForeign(t *testing.T) {
 		{"m.zip", archive(t, "m.mlpackage/Data/x"), "a Core ML model: profile"},
 		{"m.npz", archive(t, "x.npy"), "a NumPy archive"},
 		{"m.npy", "\x93NUMPY\x01\x00", "a NumPy array: give a model"},
-		{"m.gguf", "GGUF\x03\x00\x00\x00", "a GGUF file of llama.cpp: export"},
 		{"m.safetensors", "\x10\x00\x00\x00\x00\x00\x00\x00{\"a\":{}}", "a safetensors file, which has weights and no graph: export"},
 		{"m.bin", "ptrt\x00\x00", "a TensorRT engine: profile it with trtexec"},
 		{"m.engine", "\xff\x00\x00", "a TensorRT engine: "},

@@ -12,13 +12,15 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/hugepages"
 	"github.com/opmeter/opmeter/internal/base/infile"
+	"github.com/opmeter/opmeter/internal/model/gguf"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/netspec"
 	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
 
-// Open reads a .tflite, .onnx or .mltk.zip file, or builds the network described by a .yaml file.
+// Open reads a .tflite, .onnx, .gguf or .mltk.zip file, or builds the network that a .yaml file
+// describes.
 // For model files the content decides, not the name: a TFLite file has its identifier at byte 4,
 // an archive begins with "PK", and a protobuf message that is not ONNX is rejected by its reader.
 // Errors name the file.
@@ -31,14 +33,14 @@ func open(path string, openONNX func(string) (*graph.Model, error)) (*graph.Mode
 	hugepages.EnlargeHeap()
 	f, st, err := infile.Open(path)
 	if e, ok := errors.AsType[*infile.KindError](err); ok {
-		return nil, fmt.Errorf("%s: is %s, a model file (.tflite, .onnx or .mltk.zip) was expected", path, e.Kind)
+		return nil, fmt.Errorf("%s: is %s, a model file (.tflite, .onnx, .gguf or .mltk.zip) was expected", path, e.Kind)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	if st.Size() == 0 {
-		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .mltk.zip) was expected", path)
+		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .gguf, .mltk.zip) was expected", path)
 	}
 	if IsDescription(path) {
 		return described(path)
@@ -50,6 +52,8 @@ func open(path string, openONNX func(string) (*graph.Model, error)) (*graph.Mode
 	switch {
 	case hasTFLiteMark(head):
 		return tflite.Open(path)
+	case hasGGUFMark(head):
+		return gguf.Open(path)
 	case bytes.HasPrefix(head, []byte("PK")):
 		m, err := tflite.Open(path)
 		return m, orForeign(err, path, head)
@@ -87,6 +91,9 @@ func readHead(r io.Reader) ([]byte, error) {
 // hasTFLiteMark reports whether a file has the identifier of TFLite.
 func hasTFLiteMark(head []byte) bool { return len(head) >= 8 && string(head[4:8]) == "TFL3" }
 
+// hasGGUFMark reports whether a file begins like those of llama.cpp.
+func hasGGUFMark(head []byte) bool { return bytes.HasPrefix(head, []byte("GGUF")) }
+
 // isText reports whether a file begins like text: an ONNX message has field tags and lengths,
 // which are control characters.
 func isText(head []byte) bool {
@@ -110,7 +117,7 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 	head := data[:min(len(data), headBytes)]
 	switch {
 	case len(data) == 0:
-		return nil, fmt.Errorf("%s: is empty, a model (.tflite, .onnx, .mltk.zip) was expected", name)
+		return nil, fmt.Errorf("%s: is empty, a model (.tflite, .onnx, .gguf, .mltk.zip) was expected", name)
 	case IsDescription(name):
 		m, err := netspec.Read(bytes.NewReader(data), name)
 		if err != nil {
@@ -122,6 +129,8 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 		return m, orForeign(err, name, head)
 	case hasTFLiteMark(head):
 		return withContent(data)(tflite.Parse(data, name))
+	case hasGGUFMark(head):
+		return gguf.Parse(data, name)
 	case isText(head) || !looksLikeProtobuf(head):
 		return nil, notModel(name, head)
 	}
@@ -138,7 +147,7 @@ func notModel(name string, head []byte) error {
 		return fmt.Errorf("%s: is %s", name, what)
 	}
 	if isText(head) {
-		return fmt.Errorf("%s: is text and not a model (.tflite, .onnx, .mltk.zip); a description of a network ends in .yaml", name)
+		return fmt.Errorf("%s: is text and not a model (.tflite, .onnx, .gguf, .mltk.zip); a description of a network ends in .yaml", name)
 	}
 	head = head[:min(len(head), 8)]
 	return fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", name, head)

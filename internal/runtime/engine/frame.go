@@ -277,7 +277,7 @@ func (f *frame) Keep(n int) error {
 func (f *frame) awaits(st *step) bool {
 	return slices.ContainsFunc(f.neededInputs(st.Task), func(id int) bool {
 		t := f.vals[max(id, 0)]
-		return id >= 0 && f.fixed[id] && !t.Known() && (t.Bytes() > staticBytes || f.s.Model.Absent != nil)
+		return id >= 0 && f.fixed[id] && !t.Known() && (t.Bytes() > staticBytes || f.s.Model.Absent != nil || f.s.Model.Convert != nil)
 	})
 }
 

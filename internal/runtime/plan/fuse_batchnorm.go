@@ -12,7 +12,7 @@ import (
 // follow the inputs of the convolution, and epsilon becomes an attribute. If several convolutions
 // are concatenated along the channels and then normalised, each absorbs its own part.
 func fuseBatchNorms(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	uses := g.readers()

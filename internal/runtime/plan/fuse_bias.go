@@ -10,7 +10,7 @@ import (
 // fuseBiases fuses the addition of a constant, one number per output channel or column, into the
 // convolution or MatMul before it. A MatMul gets the constant as a third input.
 func fuseBiases(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	uses := g.readers()

@@ -12,7 +12,7 @@ import (
 // lets the last of them compute the function in one pass over memory: x·sigmoid(x),
 // x·sigmoid(αx), x·hardsigmoid(x), and GELU by erf or by tanh.
 func fuseFunctions(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	m := &matcher{g: g, uses: g.readers()}

@@ -11,7 +11,7 @@ import (
 // the sums to float32, the Mul by the scales of activation and weights, and the Add of a bias. The
 // fused node rounds like these operators.
 func fuseIntegerProducts(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	if !g.any(func(t *Task) bool { return t.State == Runs && t.Node.Op == "MatMulInteger" }) {

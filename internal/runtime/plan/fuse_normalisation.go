@@ -8,7 +8,7 @@ import (
 // fuseNorms finds normalisations over the last axis that the file writes as several operators,
 // and lets the last of these compute them row by row.
 func fuseNorms(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	m := &matcher{g: g, uses: g.readers()}

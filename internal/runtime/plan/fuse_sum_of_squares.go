@@ -9,7 +9,7 @@ import (
 // fuseSumsOfSquares finds sums of squares, and their roots, that the file writes as Abs, Pow,
 // ReduceSum and Sqrt, and lets the last of these compute them in one pass.
 func fuseSumsOfSquares(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	m := &matcher{g: g, uses: g.readers()}

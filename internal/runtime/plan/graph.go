@@ -288,7 +288,7 @@ func (g *Graph) mayName(domain string) bool {
 	case graph.Own:
 		return false
 	case graph.TFLite, graph.TFLiteCustom:
-		return g.model.Format != "onnx"
+		return !g.model.ONNX()
 	}
 	return true
 }

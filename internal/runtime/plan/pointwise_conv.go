@@ -14,7 +14,7 @@ const maxTransposed = 1 << 20
 // position 1, where images have their channels. Such a MatMul is a 1×1 convolution without any
 // transposition.
 func pointwiseConvs(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	m := &matcher{g: g, uses: g.readers()}

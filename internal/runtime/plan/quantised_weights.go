@@ -11,7 +11,7 @@ import (
 // lets them read the quantised values: as float32 the weights would take four or eight times the
 // memory.
 func readQuantisedWeights(g *Graph) {
-	if g.model.Format != "onnx" {
+	if !g.model.ONNX() {
 		return
 	}
 	uses := g.readers()

@@ -14,7 +14,7 @@ import (
 // convert. Casts in the file between such values and float32 values that other operators write,
 // or only they read, are removed.
 func widenFloat16(g *Graph) {
-	if g.model.Format != "onnx" || g.opts.Registry == nil || g.opts.Registry.Widen == nil {
+	if !g.model.ONNX() || g.opts.Registry == nil || g.opts.Registry.Widen == nil {
 		return
 	}
 	w := &widening{g: g, wide: make([]bool, len(g.Values)), readers: make([][]int, len(g.Values))}

@@ -353,7 +353,7 @@ func newGatherBlock(c *op.Call) (*gatherBlock, error) {
 	}
 	if z := c.Input(3); z != nil {
 		g.zeros = z.Type
-		if data.Type == tensor.Uint8 {
+		if data.Type == tensor.Uint8 && !z.Type.IsFloat() {
 			g.zeros = g.codes
 			per := 8 / g.codes.Bits()
 			want[rank-1] = (want[rank-1] + per - 1) / per
@@ -435,7 +435,11 @@ func (q *gatherArgs) fetch(out []float32, first int) {
 		s := (at/g.shape[g.along]*g.blocks+at%g.shape[g.along]/g.block)*post + (first+j)%post
 		zero := g.middle
 		if q.zeros != nil {
-			zero = code(q.zeros, g.zeros, s, lineOfScales)
+			if g.zeros == tensor.Float32 { // as in MatMulNBits, which ONNX Runtime does not take here
+				zero = tensor.Of[float32](q.zeros)[s]
+			} else {
+				zero = code(q.zeros, g.zeros, s, lineOfScales)
+			}
 		}
 		q.block(out[j:j+many], first+j, zero, q.scales[s])
 		j += many
