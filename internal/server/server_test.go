@@ -61,7 +61,7 @@ func standIn(args []string) int {
 			_, _ = fmt.Sscan(v, &latency)
 		}
 		fmt.Printf(`{"series":[{"model":"net","target":"host","figure":"latency_s","measured":true,"points":[`+
-			`{"value":%g,"low":%g,"high":%g,"estimator":"median","machine":"m1","settings":"opmeter threads=1","model_sha256":"%064d"}]},`+
+			`{"value":%g,"low":%g,"high":%g,"estimator":"median","machine":"m1","settings":"opmeter threads=1","model_sha256":"%064d","model_format":"onnx"}]},`+
 			`{"model":"net","target":"host","figure":"macs","points":[{"value":%d,"estimator":"value","settings":"opmeter threads=1"}]}]}`,
 			latency, latency*0.99, latency*1.01, 7, len(text))
 	case "compress":

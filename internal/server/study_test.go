@@ -63,7 +63,7 @@ func TestStudyJobs(t *testing.T) {
 		b.Kind, b.Options = work.Compress, map[string]string{"speedup": "2", "shape": "a=1x2,b=3"}
 		b.Inputs = append(b.Inputs, inputBody{Name: "x.npy", Hash: c.upload("samples"), As: "data"})
 	})
-	if a := first.About; a.Kind != work.KindStudy || a.Model != "net" || a.Target != "host" || a.Engine != "opmeter" || a.Settings != "threads=2 format=onnx" {
+	if a := first.About; a.Kind != work.KindStudy || a.Model != "net" || a.Target != "host" || a.Engine != "opmeter" || a.Settings != "threads=2" {
 		t.Errorf("series %+v", a)
 	}
 	if len(first.Figures) != 2 || first.Figures[1].Name != "speedup" || first.Figures[1].Value != 1 || *first.Figures[1].High != 9 || first.ModelFile != "net.onnx" {

@@ -80,6 +80,8 @@ type Point struct {
 	Accepted  string `json:"accepted,omitzero"` // the reason
 	// Model is the SHA-256 of the file of the model, absent if unknown.
 	Model string `json:"model_sha256,omitzero"`
+	// Format is that of the model, such as "onnx"; absent in an index, which does not keep it.
+	Format string `json:"model_format,omitzero"`
 	// LeftOut is why the value is not one of the present branch: [gate.Replaced] or
 	// [gate.OtherBranch]. Such points have no part in changes and marks.
 	LeftOut string `json:"left_out,omitzero"`
@@ -295,7 +297,7 @@ func (b *builder) head(h *profile.Head) error {
 	if h.Batch != nil {
 		settings += fmt.Sprintf(" batch=%d", *h.Batch)
 	}
-	p := Point{Time: at, Settings: settings, Version: h.Version, Model: h.Model.SHA256}
+	p := Point{Time: at, Settings: settings, Version: h.Version, Model: h.Model.SHA256, Format: h.Model.Format}
 	for _, q := range profile.Quantities() {
 		if q.Derived() {
 			continue

@@ -36,6 +36,8 @@ type Result struct {
 	Model   string         `json:"model,omitzero"`
 	Series  store.Series   `json:"series"`
 	Figures []store.Figure `json:"figures"`
+
+	format string // of the model
 }
 
 // maxFigures bounds the figures of a result.
@@ -111,7 +113,7 @@ func (r *Runner) Do(ctx context.Context, dir string, j *queue.Job, inputs map[st
 	res, err := r.read(ctx, dir, made, p.result)
 	if err == nil {
 		res.OutputFile = p.output
-		res.Series.Settings = settingsOf(j, res.Series.Settings)
+		res.Series.Settings = settingsOf(j, res.Series.Settings, res.format)
 	}
 	return res, err
 }
@@ -168,6 +170,7 @@ type history struct {
 			Machine   string   `json:"machine"`
 			Settings  string   `json:"settings"`
 			Model     string   `json:"model_sha256"`
+			Format    string   `json:"model_format"`
 		} `json:"points"`
 	} `json:"series"`
 }
@@ -194,6 +197,7 @@ func (r *Runner) read(ctx context.Context, dir, made, file string) (*Result, err
 				res.Model = p.Model
 			}
 			res.Series.Engine, res.Series.Settings = divide(p.Settings)
+			res.format = cmp.Or(p.Format, res.format)
 			res.Figures = append(res.Figures, store.Figure{Name: s.Figure, Value: p.Value, Low: p.Low, High: p.High, Estimator: p.Estimator, Measured: s.Measured})
 		}
 	}

@@ -3,7 +3,6 @@ package work
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func divide(text string) (engine, settings string) {
 // settingsOf adds to the settings of a result what else makes its figures differ from those of
 // other jobs: options that change the work, and the format of the model. A study has its own
 // settings, whatever jobs go on with it.
-func settingsOf(j *queue.Job, settings string) string {
+func settingsOf(j *queue.Job, settings, format string) string {
 	study := j.Kind == Compress || j.Kind == Apply || j.Kind == Bench
 	words := strings.Fields(settings)
 	set := func(name, value string) {
@@ -44,10 +43,8 @@ func settingsOf(j *queue.Job, settings string) string {
 		}
 		set(o.Name, value)
 	}
-	if in, ok := Model(j); ok {
-		if end := strings.ToLower(strings.TrimPrefix(filepath.Ext(in.Name), ".")); end != "" && !strings.ContainsAny(end, " =") {
-			set("format", end)
-		}
+	if format != "" && !strings.ContainsAny(format, " =") {
+		set("format", format)
 	}
 	out := strings.Join(words, " ")
 	if len(out) > longest {

@@ -25,29 +25,29 @@ func TestDivide(t *testing.T) {
 
 // Jobs whose figures do not compare have other settings, those that do have the same.
 func TestSettingsOf(t *testing.T) {
-	of := func(kind, file string, options map[string]string) string {
-		return settingsOf(&queue.Job{Kind: kind, Inputs: []queue.Input{{Name: file}}, Options: options}, "threads=1")
+	of := func(kind, format string, options map[string]string) string {
+		return settingsOf(&queue.Job{Kind: kind, Options: options}, "threads=1", format)
 	}
 	for _, c := range []struct {
-		kind, file string
-		options    map[string]string
-		want       string
+		kind, format string
+		options      map[string]string
+		want         string
 	}{
-		{Profile, "net.ONNX", nil, "threads=1 format=onnx"},
-		{Profile, "net", map[string]string{"threads": "1", "time": "2s", "runs": "5", "engine": "opmeter"}, "threads=1"},
-		{Profile, "net.tflite", map[string]string{"shape": "x=1x8,a=2", "clock": "64MHz", "dim": "n=2"}, "threads=1 clock=64MHz shape=a=2,x=1x8 dim=n=2 format=tflite"},
-		{Profile, "net.tflite", map[string]string{"shape": "a=2,x=1x8", "clock": "64MHz", "dim": "n=2"}, "threads=1 clock=64MHz shape=a=2,x=1x8 dim=n=2 format=tflite"},
-		{Import, "trace.json", map[string]string{"arch": "bm1684x"}, "threads=1 arch=bm1684x"},
-		{Compress, "net.onnx", map[string]string{"shape": "a=2"}, "threads=1 format=onnx"},
-		{Saved, "net.opmeter", nil, "threads=1"},
+		{Profile, "onnx", nil, "threads=1 format=onnx"},
+		{Profile, "", map[string]string{"threads": "1", "time": "2s", "runs": "5", "engine": "opmeter"}, "threads=1"},
+		{Profile, "tflite", map[string]string{"shape": "x=1x8,a=2", "clock": "64MHz", "dim": "n=2"}, "threads=1 clock=64MHz shape=a=2,x=1x8 dim=n=2 format=tflite"},
+		{Profile, "tflite", map[string]string{"shape": "a=2,x=1x8", "clock": "64MHz", "dim": "n=2"}, "threads=1 clock=64MHz shape=a=2,x=1x8 dim=n=2 format=tflite"},
+		{Import, "", map[string]string{"arch": "bm1684x"}, "threads=1 arch=bm1684x"},
+		{Compress, "", map[string]string{"shape": "a=2"}, "threads=1"},
+		{Saved, "onnx", nil, "threads=1 format=onnx"},
 	} {
-		if got := of(c.kind, c.file, c.options); got != c.want {
-			t.Errorf("%s %s %v: %q, want %q", c.kind, c.file, c.options, got, c.want)
+		if got := of(c.kind, c.format, c.options); got != c.want {
+			t.Errorf("%s %s %v: %q, want %q", c.kind, c.format, c.options, got, c.want)
 		}
 	}
 	// Long ones stay apart within the bound.
 	long := func(last string) string {
-		return of(Profile, "a.onnx", map[string]string{"shape": strings.Repeat("x", 199) + "=1," + strings.Repeat("y", 199) + "=1," + strings.Repeat("z", 199) + "=" + last})
+		return of(Profile, "onnx", map[string]string{"shape": strings.Repeat("x", 199) + "=1," + strings.Repeat("y", 199) + "=1," + strings.Repeat("z", 199) + "=" + last})
 	}
 	if a, b := long("1"), long("2"); a == b || len(a) > longest || len(b) > longest {
 		t.Errorf("long settings: %d bytes %q, %d bytes %q", len(a), a, len(b), b)
