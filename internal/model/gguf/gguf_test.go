@@ -286,7 +286,7 @@ func TestErrors(t *testing.T) {
 		"cannot hold":             head(3, 1, 0, "t", uint32(2), uint64(1<<40), uint64(1<<40), uint32(0), uint64(0)),
 		"5 dimensions":            head(3, 1, 0, "t", uint32(5), make([]byte, 64)),
 		"type 4,":                 head(3, 1, 0, "t", uint32(1), uint64(1), uint32(4), uint64(0)),
-		"not a multiple of 32":       head(3, 1, 0, "t", uint32(1), uint64(8), uint32(2), uint64(0)),
+		"not a multiple of 32":    head(3, 1, 0, "t", uint32(1), uint64(8), uint32(2), uint64(0)),
 		"ends before":             head(3, 1, 0, "t", uint32(1), uint64(8), uint32(0), uint64(1<<62), make([]byte, 64)),
 		"expected a multiple":     head(3, 1, 0, "t", uint32(1), uint64(8), uint32(0), uint64(1), make([]byte, 64)),
 		"expected a power":        head(3, 0, 1, "general.alignment", uint32(4), uint32(3)),
