@@ -45,8 +45,7 @@ in a folder of this computer. Without --listen, only this computer reaches the p
 
 For a team, --listen takes an address that others reach, by TLS and with the token that the first
 start prints. --database, --nats and --files name a PostgreSQL, a NATS and a bucket of S3 instead of
-those inside; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are the credentials of the bucket.
-opmeter worker lets other computers and their boards do jobs.`,
+those inside; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY open the bucket. opmeter worker lets other computers and their boards do jobs.`,
 		Example: `  opmeter serve
   opmeter serve --listen 127.0.0.1:8080 --data results --open=false
   opmeter serve --listen 0.0.0.0:8443`,
@@ -87,18 +86,18 @@ opmeter worker lets other computers and their boards do jobs.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&data, "data", "", "`DIR`: folder of results (default: in the folder for data of your account)")
+	f.StringVar(&data, "data", "", "`DIR`: folder of results (default: in your account)")
 	f.StringVar(&listen, "listen", "127.0.0.1:0", "`HOST:PORT`: address; port 0 is any free one")
 	f.StringVar(&database, "database", "", "`URL` of a PostgreSQL (default: SQLite in the folder)")
 	f.StringVar(&nats, "nats", "", "`URL` of a NATS with JetStream (default: inside the server)")
-	f.StringVar(&files, "files", "", "`s3://BUCKET/PREFIX` for profiles and models (default: the folder)")
+	f.StringVar(&files, "files", "", "`URL` of a bucket, s3://NAME/PREFIX (default: the folder)")
 	f.StringVar(&cert, "tls-cert", "", "`FILE`: certificate (default: the server makes one)")
 	f.StringVar(&key, "tls-key", "", "`FILE`: its key")
 	f.BoolVar(&open, "open", true, "open the page in the browser (--open=false: do not)")
 	f.BoolVar(&worker, "worker", true, "do jobs on this computer (--worker=false: do not)")
 	f.BoolVar(&verbose, "verbose", false, "log every request")
 	spanVar(c, &limit, "limit", 10*time.Minute, time.Second, "longest time of a job", "a time of at least 1s, such as 10m")
-	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto: text on a terminal")
+	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto")
 	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, such as 4GiB (Linux)")
 	c.AddCommand(newServeCopy(a))
 	return c
@@ -165,7 +164,7 @@ OPMETER_TOKEN. OPMETER_CA names the certificate of a server that signed its own.
 	f.StringVar(&server, "server", "", "`URL` of the server")
 	f.StringVar(&name, "name", "", "`NAME` of this worker (default: that of the computer)")
 	spanVar(c, &limit, "limit", 10*time.Minute, time.Second, "longest time of a job", "a time of at least 1s, such as 10m")
-	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto: text on a terminal")
+	f.StringVar(&logs, "log", "auto", "`FORMAT`: text, json or auto")
 	f.StringVar(&memory, "memory", "", "`SIZE`: most memory of a job, such as 4GiB (Linux)")
 	return c
 }

@@ -49,10 +49,11 @@ func TestFuzzedAPI(t *testing.T) {
 		}
 	}
 	// What a description cannot say: a file that was not uploaded, options that do not fit together,
-	// a content with another hash, 30.0 for a number of days, two ids, or runs without a series.
+	// a content with another hash, 30.0 for a number of days, two ids, runs without a series, or names
+	// without hidden characters.
 	for _, name := range []string{
 		"POST /jobs", "POST /leases/end", "PUT /files/{hash}", "POST /tokens", "GET /comparison", "POST /projects/{id}/hooks",
-		"POST /retention/{id}/preview", "PUT /retention/{id}", "POST /shares",
+		"POST /retention/{id}/preview", "PUT /retention/{id}", "POST /shares", "POST /projects", "PUT /projects/{id}", "PUT /runs/{id}/note",
 	} {
 		method, path, _ := strings.Cut(name, " ")
 		config += fmt.Sprintf("[[operations]]\ninclude-name = %q\n[operations.checks.positive_data_acceptance]\nenabled = false\n", method+" "+prefix+path)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	report "github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -59,10 +60,19 @@ func (v *service) ended(kind, name string, content []byte, evil func(longest int
 	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
 	v.call("PUT", "/files/"+hash, "application/octet-stream", bytes.NewReader(content))
+	// Names of projects and tags show all their characters.
+	shown := func(longest int) string {
+		return strings.TrimSpace(strings.Map(func(r rune) rune {
+			if report.Hidden(r) {
+				return -1
+			}
+			return r
+		}, evil(longest)))
+	}
 	job := v.send("POST", "/jobs", map[string]any{
-		"project": "p" + evil(190), "kind": kind, "inputs": []any{map[string]any{"name": evil(150) + name, "hash": hash}},
-		"labels": map[string]any{"branch": evil(200), "commit": evil(200), "pull": evil(200), "note": evil(4000)},
-		"tags":   []any{evil(200), "tag", evil(20)},
+		"project": "p" + shown(190), "kind": kind, "inputs": []any{map[string]any{"name": evil(150) + name, "hash": hash}},
+		"labels": map[string]any{"branch": evil(200), "commit": evil(200), "pull": "7", "note": evil(4000)},
+		"tags":   []any{shown(200), "tag", shown(100)},
 	})
 	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.url+"api/v1/jobs/"+job["id"].(string)+"/events", nil)
 	if err != nil {
