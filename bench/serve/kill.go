@@ -58,8 +58,7 @@ func serve(args []string) error {
 			Pause: func(context.Context, int) { again() }, // the server is away for moments only
 		}
 		fmt.Println("ready")
-		w.Work(ctx)
-		return nil
+		return w.Work(ctx)
 	}
 	o := options(*data, *database, *nats)
 	o.Listen = *listen

@@ -324,7 +324,7 @@ func (b *builder) embed() int {
 		return -1
 	}
 	b.vocab = t.Shape[0]
-	x := -1
+	var x int
 	if _, is := plainTypes[t.Type]; is {
 		p := newPlain(t, false)
 		b.later(p)
