@@ -16,8 +16,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// Operator sets of the graphs, and the format version that came with them.
-const opset, irVersion = 23, 11
+// opset is the operator set of the graphs.
+const opset = 23
 
 // Open maps a file and builds its graph.
 func Open(path string) (*graph.Model, error) {
@@ -207,6 +207,20 @@ func (b *builder) required(name string, shape ...int) *Tensor {
 
 func (b *builder) later(f filler) { b.fillers = append(b.fillers, f) }
 
+// stored returns the constant for elements that begin where those of a tensor do in the file.
+func (b *builder) stored(t *Tensor, to *tensor.Tensor) int {
+	id := b.constant(t.Name, to)
+	b.g.Values[id].Offset = t.Offset
+	return id
+}
+
+// floats returns the constant of a floating-point tensor, transposed or not.
+func (b *builder) floats(t *Tensor, transpose bool) int {
+	p := newPlain(t, transpose)
+	b.later(p)
+	return b.stored(t, p.to)
+}
+
 // vector returns the constant of a float32 tensor; -1 without the tensor.
 func (b *builder) vector(t *Tensor) int {
 	if t == nil {
@@ -216,11 +230,7 @@ func (b *builder) vector(t *Tensor) int {
 		b.fail("tensor %q has type %v, expected F32", t.Name, t.Type)
 		return -1
 	}
-	p := newPlain(t, false)
-	b.later(p)
-	id := b.constant(t.Name, p.to)
-	b.g.Values[id].Offset = t.Offset
-	return id
+	return b.floats(t, false)
 }
 
 // unsupported says once for each type that it cannot run.
@@ -241,11 +251,8 @@ func (b *builder) linear(name string, x, out, in int) int {
 }
 
 func (b *builder) product(name string, t *Tensor, bias, x int) int {
-	switch _, is := plainTypes[t.Type]; {
-	case is:
+	if _, is := plainTypes[t.Type]; is {
 		return b.plain(name, t, bias, x)
-	case types[t.Type].unpack == nil:
-		b.unsupported(t)
 	}
 	w := b.matrix(t)
 	in := []int{x, w.data, w.scales}
@@ -269,6 +276,7 @@ func (b *builder) matrix(t *Tensor) matrix {
 	}
 	u := types[t.Type].unpack
 	if u == nil { // only counted: as many bits as an element takes, in blocks of 32
+		b.unsupported(t)
 		u = &unpacking{bits: closest(t), block: 32}
 	}
 	p := newPacked(t, u)
@@ -276,11 +284,10 @@ func (b *builder) matrix(t *Tensor) matrix {
 		p.data.Shape = []int{p.data.Shape[0], p.data.Shape[1] * p.data.Shape[2]}
 	}
 	b.later(p)
-	w := matrix{data: b.constant(t.Name, p.data), scales: b.constant(t.Name+".scale", p.scales), zeros: -1, bits: u.bits, block: u.block}
+	w := matrix{data: b.stored(t, p.data), scales: b.constant(t.Name+".scale", p.scales), zeros: -1, bits: u.bits, block: u.block}
 	if p.zeros != nil {
 		w.zeros = b.constant(t.Name+".zero", p.zeros)
 	}
-	b.g.Values[w.data].Offset = t.Offset
 	b.matrices[t] = w
 	return w
 }
@@ -299,16 +306,12 @@ func closest(t *Tensor) int {
 // plain multiplies with a floating-point matrix. Those of 16 bits stay 16 bits wide: the engine
 // computes in float32 and removes the casts.
 func (b *builder) plain(name string, t *Tensor, bias, x int) int {
-	p := newPlain(t, true)
-	b.later(p)
-	w := b.constant(t.Name, p.to)
-	b.g.Values[w].Offset = t.Offset
-	codes := map[tensor.Type]int64{tensor.Float16: 10, tensor.BFloat16: 16}
-	if to := codes[p.to.Type]; to != 0 {
+	codes := map[Type]int64{F16: 10, BF16: 16}
+	if to := codes[t.Type]; to != 0 {
 		x = b.op("Cast", name+"_in", graph.Attrs{"to": to}, x)
 	}
-	y := b.op("MatMul", name, nil, x, w)
-	if codes[p.to.Type] != 0 {
+	y := b.op("MatMul", name, nil, x, b.floats(t, true))
+	if codes[t.Type] != 0 {
 		y = b.op("Cast", name+"_out", graph.Attrs{"to": int64(1)}, y)
 	}
 	if bias >= 0 {
@@ -326,11 +329,7 @@ func (b *builder) embed() int {
 	b.vocab = t.Shape[0]
 	var x int
 	if _, is := plainTypes[t.Type]; is {
-		p := newPlain(t, false)
-		b.later(p)
-		id := b.constant(t.Name, p.to)
-		b.g.Values[id].Offset = t.Offset
-		if x = b.op("Gather", "gather", graph.Attrs{"axis": int64(0)}, id, b.ids); p.to.Type != tensor.Float32 {
+		if x = b.op("Gather", "gather", graph.Attrs{"axis": int64(0)}, b.floats(t, false), b.ids); t.Type != F32 {
 			x = b.op("Cast", "widen", graph.Attrs{"to": int64(1)}, x)
 		}
 	} else {

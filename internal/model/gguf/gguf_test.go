@@ -258,6 +258,32 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestCountedOnly counts a table of tokens in a type that cannot run, and says so when it is to run.
+func TestCountedOnly(t *testing.T) {
+	t.Parallel()
+	const width, words, iq3s = 256, 10, 21
+	w := &writer{}
+	w.key("general.architecture", "llama")
+	for name, v := range map[string]uint32{"block_count": 1, "embedding_length": width, "feed_forward_length": width, "attention.head_count": 4} {
+		w.key("llama."+name, v)
+	}
+	w.tensor("token_embd.weight", iq3s, make([]byte, 110*words), words, width)
+	for _, name := range []string{"output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"} {
+		w.tensor(name+".weight", 0, make([]byte, 4*width), width)
+	}
+	for _, name := range []string{"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"} {
+		w.tensor("blk.0."+name+".weight", 0, make([]byte, 4*width*width), width, width)
+	}
+	w.tensor("output.weight", 0, make([]byte, 4*width*words), words, width)
+	m, err := gguf.Parse(w.file(), "x.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Complete(); err == nil || !strings.Contains(err.Error(), "type IQ3_S can be counted but not run") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestErrors gives one line for each defect.
 func TestErrors(t *testing.T) {
 	t.Parallel()

@@ -90,9 +90,7 @@ func (t *Tensor) Len() int {
 // File is the content of a GGUF file.
 type File struct {
 	Version int
-	// Keys lists the metadata's keys in the order of the file. Values are int64, uint64, float64,
-	// bool, string or Array.
-	Keys    []string
+	// Meta has int64, uint64, float64, bool, string or Array by key.
 	Meta    map[string]any
 	Tensors []*Tensor
 	byName  map[string]*Tensor
@@ -190,7 +188,7 @@ func (r *reader) count(size int, what string) int {
 	at := r.at
 	n := r.u64(what)
 	if r.err == nil && n > uint64(r.left()/size) {
-		r.fail(at, "%d %s are declared, the rest of the file has room for %d at most", n, what, r.left()/size)
+		r.fail(at, "%d %s are declared, the rest of the file can hold %d at most", n, what, r.left()/size)
 		return 0
 	}
 	return int(n)
@@ -307,7 +305,7 @@ func (r *reader) file() (*File, error) {
 		if _, twice := f.Meta[key]; twice {
 			r.fail(at, "metadata %q occurs twice", key)
 		}
-		f.Meta[key], f.Keys = v, append(f.Keys, key)
+		f.Meta[key] = v
 	}
 	for i := 0; i < tensors && r.err == nil; i++ {
 		r.tensor(f)
