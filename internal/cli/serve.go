@@ -237,7 +237,7 @@ func isNumber(s string) bool {
 	return err == nil && n > 0 && strconv.FormatUint(n, 10) == s
 }
 
-// leastMemory is what a job of a small model needs, with room to spare.
+// leastMemory is more than a job of a small model needs.
 const leastMemory = 512 << 20
 
 // jobMemory is the flag of the server for the most memory of a job, "" is its default.

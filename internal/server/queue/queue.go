@@ -221,46 +221,56 @@ func (q *Queue) bucket(ctx context.Context, name string) (kv jetstream.KeyValue,
 
 // follow keeps the states of all jobs in memory, and returns when it has read those that are there.
 func (q *Queue) follow(ctx context.Context) error {
-	updates, err := q.watch(ctx, q.states)
-	if err != nil {
-		return err
-	}
-	ready := make(chan struct{})
-	q.watched.Go(func() {
-		var err error
-		started := false
-		for updates != nil {
-			there := map[string]bool{}
-			for e := range updates {
-				switch {
-				case e != nil:
-					if there != nil {
-						there[e.Key()] = true
-					}
-					q.seen(e)
-				case !started:
-					close(ready)
-					started, there = true, nil
-				case there != nil:
-					q.missed(there)
-					there = nil
+	ready, started := make(chan struct{}), false
+	err := q.keepWatching(ctx, q.states, func(updates <-chan jetstream.KeyValueEntry) {
+		there := map[string]bool{}
+		for e := range updates {
+			switch {
+			case e != nil:
+				if there != nil {
+					there[e.Key()] = true
 				}
-			}
-			// It ended: a node that was killed took it along.
-			updates = nil
-			for q.ctx.Err() == nil && updates == nil {
-				if updates, err = q.watch(q.ctx, q.states); err != nil {
-					wait(q.ctx, time.Second)
-				}
+				q.seen(e)
+			case !started:
+				close(ready)
+				started, there = true, nil
+			case there != nil:
+				q.missed(there)
+				there = nil
 			}
 		}
 	})
+	if err != nil {
+		return err
+	}
 	select {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// keepWatching has a function read the changes of a bucket, those that are there first, and again
+// from the beginning when they end: a node that was killed took the watch along.
+func (q *Queue) keepWatching(ctx context.Context, bucket jetstream.KeyValue, read func(updates <-chan jetstream.KeyValueEntry)) error {
+	updates, err := q.watch(ctx, bucket)
+	if err != nil {
+		return err
+	}
+	q.watched.Go(func() {
+		for updates != nil {
+			read(updates)
+			updates = nil
+			for q.ctx.Err() == nil && updates == nil {
+				var err error
+				if updates, err = q.watch(q.ctx, bucket); err != nil {
+					wait(q.ctx, time.Second)
+				}
+			}
+		}
+	})
+	return nil
 }
 
 // watch begins to follow a bucket. The watch ends with the queue.

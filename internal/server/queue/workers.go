@@ -45,33 +45,19 @@ func (q *Queue) prepareWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	updates, err := q.watch(ctx, q.workers)
-	if err != nil {
-		return err
-	}
-	q.watched.Go(func() {
-		for updates != nil {
-			for e := range updates {
-				var w Worker
-				if e == nil || jsonx.Unmarshal(e.Value(), &w) != nil {
-					continue
-				}
-				q.mu.Lock()
-				if w.Seen > q.known[w.Name].Seen {
-					q.known[w.Name] = w
-				}
-				q.mu.Unlock()
+	return q.keepWatching(ctx, q.workers, func(updates <-chan jetstream.KeyValueEntry) {
+		for e := range updates {
+			var w Worker
+			if e == nil || jsonx.Unmarshal(e.Value(), &w) != nil {
+				continue
 			}
-			// It ended: a node that was killed took it along.
-			updates = nil
-			for q.ctx.Err() == nil && updates == nil {
-				if updates, err = q.watch(q.ctx, q.workers); err != nil {
-					wait(q.ctx, time.Second)
-				}
+			q.mu.Lock()
+			if w.Seen > q.known[w.Name].Seen {
+				q.known[w.Name] = w
 			}
+			q.mu.Unlock()
 		}
 	})
-	return nil
 }
 
 // saw notes that a worker is there. Offers are nil where they are those of before.
