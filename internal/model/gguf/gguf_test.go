@@ -258,7 +258,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestCountedOnly counts a table of tokens in a type that cannot run, and says so when it is to run.
+// TestCountedOnly opens a table of tokens of a type that cannot run, and refuses to run it.
 func TestCountedOnly(t *testing.T) {
 	t.Parallel()
 	const width, words, iq3s = 256, 10, 21
