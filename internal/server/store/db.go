@@ -8,7 +8,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"embed"
-	"encoding/hex"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -305,9 +306,25 @@ func get[T any](t *Tx, table, rest string, args ...any) (T, error) {
 // millis is the time as the database holds it.
 func (t *Tx) millis() int64 { return t.now().UnixMilli() }
 
-// NewID returns an id. Ids of later times sort behind those of earlier ones.
+// lastID is the last id of this process.
+var lastID struct {
+	sync.Mutex
+	millis int64
+	random uint64
+}
+
+// NewID returns an id. Ids of later times sort behind those of earlier ones, and those of one
+// millisecond in the order in which this process makes them.
 func NewID(at time.Time) string {
-	var random [7]byte
-	_, _ = rand.Read(random[:]) // never fails
-	return fmt.Sprintf("%011x%s", at.UnixMilli(), hex.EncodeToString(random[:]))
+	var random [8]byte
+	_, _ = rand.Read(random[:])                  // never fails
+	n := binary.BigEndian.Uint64(random[:]) >> 9 // room for the ids that follow
+	lastID.Lock()
+	defer lastID.Unlock()
+	if millis := at.UnixMilli(); millis != lastID.millis {
+		lastID.millis, lastID.random = millis, n
+	} else {
+		lastID.random += 1 + n>>23
+	}
+	return fmt.Sprintf("%011x%014x", lastID.millis, lastID.random&(1<<56-1))
 }

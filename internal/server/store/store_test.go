@@ -499,3 +499,20 @@ func testReopen(t *testing.T, open func() *DB) {
 		t.Errorf("schema 99: %v", err)
 	}
 }
+
+// Ids of one millisecond sort as they were made.
+func TestNewID(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1_800_000_000_000)
+	last := NewID(at)
+	for range 1000 {
+		next := NewID(at)
+		if next <= last || len(next) != 25 {
+			t.Fatalf("%s follows %s", next, last)
+		}
+		last = next
+	}
+	if next := NewID(at.Add(time.Millisecond)); next <= last {
+		t.Errorf("%s of a later time follows %s", next, last)
+	}
+}
