@@ -920,7 +920,11 @@ func TestEndlessWorker(t *testing.T) {
 		for ctx.Err() == nil && !errors.Is(c.s.queue.Renew(ctx, l.Token, "mining", nil), queue.ErrLate) {
 		}
 	})
-	workers.Go(func() { _, _ = c.s.queue.Lease(ctx, "honest", &lease.Offers) }) // another one looks for jobs
+	workers.Go(func() { // another one looks for jobs
+		for ctx.Err() == nil {
+			_, _ = c.s.queue.Lease(ctx, "honest", &lease.Offers)
+		}
+	})
 	if j := c.until(id, ended); j.State != queue.Cancelled {
 		t.Errorf("job %+v", j)
 	}

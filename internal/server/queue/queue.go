@@ -304,17 +304,26 @@ func (q *Queue) missed(there map[string]bool) {
 	}
 }
 
-// seen takes a change of a state.
+// seen takes a change of a state from the watch.
 func (q *Queue) seen(e jetstream.KeyValueEntry) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	j, err := decode(e)
 	if e.Operation() != jetstream.KeyValuePut {
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		q.remove(e.Key())
 		return
 	}
-	if err != nil || j.ID != e.Key() {
-		return // not written by this program
+	if j, err := decode(e); err == nil && j.ID == e.Key() { // else not written by this program
+		q.note(j)
+	}
+}
+
+// note takes a state that was stored, unless a later one is known: what this process changed itself
+// need not wait for the watch.
+func (q *Queue) note(j Job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.jobs[j.ID].Revision >= j.Revision {
+		return
 	}
 	q.remove(j.ID)
 	q.jobs[j.ID] = j
@@ -419,6 +428,9 @@ func (q *Queue) Add(ctx context.Context, j Job) (Job, error) {
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return q.Job(ctx, j.ID)
 	}
+	if err == nil {
+		q.note(j)
+	}
 	return j, err
 }
 
@@ -497,7 +509,10 @@ func (q *Queue) change(ctx context.Context, id string, f func(*Job) error) (Job,
 		case gone(err):
 			lost = body
 		case !errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-			j.Revision = revision
+			if err == nil {
+				j.Revision = revision
+				q.note(j)
+			}
 			return j, err
 		}
 	}
