@@ -77,7 +77,7 @@ func (s *Server) addAlerts(api huma.API) {
 			case err != nil:
 				return err
 			case !who(ctx).sees(a.Project):
-				return store.ErrNotFound
+				return store.Absent("alerts")
 			case a.Acknowledged != nil:
 				return huma.Error409Conflict("the alert was acknowledged by " + a.AcknowledgedBy)
 			}

@@ -220,7 +220,7 @@ type Named struct {
 func (s *Server) project(ctx context.Context, tx *store.Tx, idOrName string) (store.Project, error) {
 	p, err := tx.Project(idOrName)
 	if err == nil && !who(ctx).sees(p.ID) {
-		return store.Project{}, store.ErrNotFound
+		return store.Project{}, store.Absent("projects")
 	}
 	return p, err
 }
@@ -229,7 +229,7 @@ func (s *Server) project(ctx context.Context, tx *store.Tx, idOrName string) (st
 func (s *Server) run(ctx context.Context, tx *store.Tx, id string) (store.Run, error) {
 	r, err := tx.Run(id)
 	if err == nil && !who(ctx).sees(r.Project) {
-		return store.Run{}, store.ErrNotFound
+		return store.Run{}, store.Absent("runs")
 	}
 	return r, err
 }

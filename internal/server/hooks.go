@@ -128,7 +128,7 @@ func (s *Server) addHooks(api huma.API) {
 func (s *Server) hook(ctx context.Context, tx *store.Tx, id string) (store.Hook, error) {
 	h, err := tx.Hook(id)
 	if err == nil && !who(ctx).sees(h.Project) {
-		return store.Hook{}, store.ErrNotFound
+		return store.Hook{}, store.Absent("hooks")
 	}
 	return h, err
 }

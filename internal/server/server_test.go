@@ -794,11 +794,18 @@ func TestLists(t *testing.T) {
 	}
 	id := made[2]
 	c.call(204, "PUT", "/runs/"+id+"/note", noteBody{Note: "odd <script>alert(1)</script>", Tags: []string{"a b"}}, nil)
-	for query, n := range map[string]int{"search=ODD": 1, "search=script": 1, "tag=a+b": 1, "search=net": 5, "search=none": 0, "project=p": 5, "search=%27%20OR%201=1": 0} {
-		var l listed[runView]
+	var l listed[runView]
+	for query, n := range map[string]int{"search=ODD": 1, "search=script": 1, "tag=a+b": 1, "search=net": 5, "search=none": 0, "project=p": 5, "search=%27%20OR%201=1": 0, "search=p": 5, "search=%25": 0, "search=_": 0} {
 		if c.call(200, "GET", "/runs?"+query, nil, &l); len(l.Items) != n {
 			t.Errorf("%s finds %d, expected %d", query, len(l.Items), n)
 		}
+	}
+	c.call(200, "PUT", "/projects/p", projectBody{Name: "Speech Team"}, nil)
+	if c.call(200, "GET", "/runs?search=speech", nil, &l); len(l.Items) != 5 {
+		t.Errorf("the new name of the project finds %d runs", len(l.Items))
+	}
+	if text := c.call(404, "GET", "/runs/none", nil, nil); !strings.Contains(text, "there is no such run") {
+		t.Error(text)
 	}
 	c.call(204, "DELETE", "/runs/"+id, nil, nil)
 	var bin, rest listed[runView]

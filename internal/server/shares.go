@@ -98,7 +98,7 @@ func (s *Server) addShares(api huma.API) {
 		return nil, s.db.Change(ctx, func(tx *store.Tx) error {
 			v, err := tx.Share(in.ID)
 			if err == nil && !who(ctx).sees(v.Project) {
-				err = store.ErrNotFound
+				err = store.Absent("shares")
 			}
 			if err != nil {
 				return err
@@ -115,7 +115,7 @@ func (s *Server) addShares(api huma.API) {
 func (s *Server) series(ctx context.Context, tx *store.Tx, id string) (store.Series, error) {
 	of, err := tx.SeriesByID(id)
 	if err == nil && !who(ctx).sees(of.Project) {
-		return store.Series{}, store.ErrNotFound
+		return store.Series{}, store.Absent("series")
 	}
 	return of, err
 }
@@ -136,7 +136,7 @@ func (s *Server) showShared(w http.ResponseWriter, r *http.Request) {
 		for id := range strings.SplitSeq(v.Runs, ",") {
 			run, err := tx.Run(id)
 			if err == nil && run.Deleted != nil {
-				err = store.ErrNotFound
+				err = store.Absent("shares")
 			}
 			if err != nil {
 				return err

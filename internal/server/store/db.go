@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,27 @@ var (
 	// ErrExists says that another row has the name already.
 	ErrExists = errors.New("exists already")
 )
+
+// rows names a row of each table that is sought by what a person gave.
+var rows = map[string]string{
+	"projects": "project", "runs": "run", "series": "series", "tokens": "token", "shares": "link", "alerts": "alert", "hooks": "webhook",
+	"deliveries": "delivery", "retention": "rule",
+}
+
+// Absent is an [ErrNotFound] that says of which table a row is absent.
+func Absent(table string) error {
+	if row := rows[table]; row != "" {
+		return absent(row)
+	}
+	return ErrNotFound
+}
+
+type absent string
+
+func (a absent) Error() string { return "there is no such " + string(a) }
+
+// Is makes it an [ErrNotFound].
+func (absent) Is(target error) bool { return target == ErrNotFound }
 
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -224,10 +246,12 @@ func (t *Tx) one(q string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	if n, err := r.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, ErrNotFound)
+	n, err := r.RowsAffected()
+	if err == nil && n == 0 {
+		words := strings.Fields(q) // UPDATE table, DELETE FROM table
+		err = Absent(words[slices.Index([]string{"", "UPDATE", "DELETE"}, words[0])])
 	}
-	return nil
+	return err
 }
 
 func (t *Tx) row(q string, args ...any) *sql.Row {
@@ -294,7 +318,7 @@ func list[T any](t *Tx, table, rest string, args ...any) (out []T, err error) {
 func get[T any](t *Tx, table, rest string, args ...any) (T, error) {
 	all, err := list[T](t, table, rest, args...)
 	if err == nil && len(all) == 0 {
-		err = ErrNotFound
+		err = Absent(table)
 	}
 	if err != nil {
 		var none T

@@ -103,6 +103,12 @@ func (t *Tx) ChangeProject(id, name, description string) error {
 	if err != nil {
 		return err
 	}
+	// Runs are found under the words of earlier names, too.
+	for _, w := range words(name) {
+		if err := t.exec("INSERT INTO words (word, run) SELECT CAST(? AS TEXT), id FROM runs WHERE project = ? ON CONFLICT DO NOTHING", w, id); err != nil {
+			return err
+		}
+	}
 	return t.one("UPDATE projects SET name = ?, description = ?, modified = ? WHERE id = ?", name, description, t.millis(), id)
 }
 
@@ -216,8 +222,12 @@ func (t *Tx) index(r Run, s Series, tags []string) error {
 	if err := t.exec("DELETE FROM words WHERE run = ?", r.ID); err != nil {
 		return err
 	}
+	p, err := t.Project(r.Project)
+	if err != nil {
+		return err
+	}
 	var rows []word
-	for _, w := range words(append(tags, s.Model, s.Target, s.Engine, s.Machine, s.Kind, s.Settings, r.ModelFile, r.Branch, r.Commit, r.Pull, r.Note)...) {
+	for _, w := range words(append(tags, p.Name, s.Model, s.Target, s.Engine, s.Machine, s.Kind, s.Settings, r.ModelFile, r.Branch, r.Commit, r.Pull, r.Note)...) {
 		rows = append(rows, word{w, r.ID})
 	}
 	return insert(t, "words", rows...)
@@ -339,6 +349,9 @@ func (t *Tx) Runs(f Filter) ([]Run, error) {
 		}
 	}
 	search := words(f.Search)
+	if len(search) == 0 && strings.TrimSpace(f.Search) != "" {
+		return nil, nil // signs alone are in no word
+	}
 	table, order := "runs", "id"
 	for _, w := range search[:min(len(search), maxSearch)] {
 		const of = "words WHERE word >= ? AND word < ?"
