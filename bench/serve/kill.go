@@ -66,7 +66,7 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Serve(ctx, func(string) { fmt.Println("ready") }), s.Close())
+	return errors.Join(s.Serve(ctx, func(string) error { _, err := fmt.Println("ready"); return err }), s.Close())
 }
 
 // victim is what is killed at random moments.

@@ -155,7 +155,7 @@ func measure(n int, external bool) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ready, done := make(chan string), make(chan error, 1)
-	go func() { done <- s.Serve(ctx, func(url string) { ready <- url }) }()
+	go func() { done <- s.Serve(ctx, func(url string) error { ready <- url; return nil }) }()
 	url := <-ready
 	load, _ := os.ReadFile("/proc/loadavg") // Linux alone has it
 	fmt.Printf("load %s\n%-32s %8s %8s %8s\n", bytes.TrimSpace(load), "request", "p50, ms", "p99, ms", "max, ms")

@@ -184,14 +184,17 @@ func serve(ctx context.Context, o server.Options) (err error) {
 	if c := s.OwnCertificate(); c.File != "" {
 		fmt.Printf("certificate %s %s\n", c.Fingerprint, c.File)
 	}
-	secret, err := s.FirstToken(ctx)
-	if err != nil {
-		return err
-	}
-	if secret != "" {
-		fmt.Printf("token %s\n", secret)
-	}
-	return s.Serve(ctx, func(url string) { fmt.Printf("url %s\n", url) })
+	return s.Serve(ctx, func(url string) error {
+		secret, err := s.FirstToken(ctx)
+		if err != nil {
+			return err
+		}
+		if secret != "" {
+			fmt.Printf("token %s\n", secret)
+		}
+		fmt.Printf("url %s\n", url)
+		return nil
+	})
 }
 
 // copyResults copies results and prints what was copied.

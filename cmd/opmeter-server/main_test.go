@@ -304,3 +304,25 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// The token of the first administrator is shown by the server that listens, not by one that cannot.
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	serve := func(listen string) []string {
+		return []string{"serve", "--data", filepath.Join(dir, "data"), "--open=false", "--worker=false", "--listen", listen}
+	}
+	c := exec.Command(os.Args[0], serve(taken.Addr().String())...)
+	c.Env = append(os.Environ(), program+"=1", "OPMETER_SERVER="+os.Args[0])
+	if out, err := c.CombinedOutput(); err == nil || strings.Contains(string(out), "oken") || !strings.Contains(string(out), "--listen") {
+		t.Errorf("%v, %q", err, out)
+	}
+	server := start(t, serve("0.0.0.0:0")...)
+	server.until("Token of the first")
+	server.end()
+}

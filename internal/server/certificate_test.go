@@ -108,7 +108,7 @@ func TestReachable(t *testing.T) {
 		c := start(t, func(o *Options) { o.Listen, o.Worker = listen, false })
 		ctx, stop := context.WithCancel(t.Context())
 		at, ended := make(chan string, 1), make(chan error, 1)
-		go func() { ended <- c.s.Serve(ctx, func(url string) { at <- url }) }()
+		go func() { ended <- c.s.Serve(ctx, func(url string) error { at <- url; return nil }) }()
 		page := <-at
 		u, err := url.Parse(page)
 		if err != nil || u.Hostname() == "::" || u.Hostname() == "0.0.0.0" {

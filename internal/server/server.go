@@ -200,8 +200,9 @@ func (s *Server) results(ctx context.Context, job string) (ids []string, err err
 	return ids, err
 }
 
-// Serve answers requests until the context ends. It calls ready with the address of the page.
-func (s *Server) Serve(ctx context.Context, ready func(url string)) error {
+// Serve answers requests until the context ends. It calls ready with the address of the page once it
+// listens, and ends if that fails.
+func (s *Server) Serve(ctx context.Context, ready func(url string) error) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.o.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w: choose another port, or 0 for a free one", s.o.Listen, err)
@@ -219,12 +220,17 @@ func (s *Server) Serve(ctx context.Context, ready func(url string)) error {
 			_ = h.Close()
 		}
 	})()
+	url := "http://" + l.Addr().String() + "/"
 	if s.o.Cert != "" {
 		h.TLSConfig = &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12}
-		ready("https://" + reachable(ctx, l.Addr(), s.pair.Leaf) + "/")
+		url = "https://" + reachable(ctx, l.Addr(), s.pair.Leaf) + "/"
+	}
+	if err := ready(url); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if s.o.Cert != "" {
 		err = h.ServeTLS(l, "", "")
 	} else {
-		ready("http://" + l.Addr().String() + "/")
 		err = h.Serve(l)
 	}
 	if errors.Is(err, http.ErrServerClosed) {

@@ -27,20 +27,34 @@ func Offered(ctx context.Context, r *Runner) queue.Offers {
 			}
 		}
 	}
-	var ports struct {
-		Ports []struct {
-			Name string `json:"name"`
-		} `json:"ports"`
-	}
-	if out, err := r.run(ctx, "", []string{"devices", "--format=json"}, nil); err == nil && jsonx.Unmarshal([]byte(out), &ports) == nil {
-		for _, p := range ports.Ports {
-			o.Boards = append(o.Boards, p.Name)
-		}
-		if len(o.Boards) > 0 {
+	if out, err := r.run(ctx, "", []string{"devices", "--format=json"}, nil); err == nil {
+		if o.Boards = boards(out); len(o.Boards) > 0 {
 			o.Targets = append(o.Targets, "board")
 		}
 	}
 	return o
+}
+
+// boards reads the ports of boards from what opmeter devices prints. Computers have serial ports
+// with nothing behind them.
+func boards(out string) []string {
+	names := []string{}
+	var list struct {
+		Ports []struct {
+			Name  string `json:"name"`
+			USB   bool   `json:"usb"`
+			State string `json:"state"`
+		} `json:"ports"`
+	}
+	if jsonx.Unmarshal([]byte(out), &list) != nil {
+		return names
+	}
+	for _, p := range list.Ports {
+		if p.USB || p.State != "silent" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // Engines lists the names of all engines that opmeter knows, whether a worker has them or not.
