@@ -33,6 +33,8 @@ type Command struct {
 	Memory, Disk int64
 	// Progress gets what the program does, nil for nobody.
 	Progress func(text string)
+	// Warnings are the errors that it printed although it ended well. Run sets them.
+	Warnings []string
 }
 
 // MaxOutput bounds the standard output of the program in bytes.
@@ -112,6 +114,11 @@ func (c *Command) Run(ctx context.Context) (string, error) {
 		return "", ErrOutput
 	case err != nil:
 		return out.String(), c.complaint(tail, err)
+	}
+	for _, line := range tail.Lines() {
+		if text, ok := strings.CutPrefix(line, "opmeter: "); ok {
+			c.Warnings = append(c.Warnings, text)
+		}
 	}
 	return out.String(), nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -38,6 +39,9 @@ func standInCompress(args []string, output string) int {
 		if err != nil {
 			return 1
 		}
+		if bytes.HasSuffix(text, []byte("cut")) {
+			fmt.Fprintf(os.Stderr, "opmeter: %s: the last 3 bytes are cut off\n", args[1])
+		}
 		if strings.HasSuffix(output, ".json") {
 			text = fmt.Appendf(nil, `{"model":{"name":"net"},"speeds":[{"target":"host","threads":2}],"plans":[{"name":"p","predicted":{"weight_bytes":10},`+
 				`"measured":{"speedup":{"kind":"measured","median":%d,"ci95":[1,9]}}}]}`, strings.Count(string(text), "\n"))
@@ -54,6 +58,23 @@ func standInCompress(args []string, output string) int {
 		note("compress " + strings.Join(args[2:], " "))
 	}
 	return 0
+}
+
+// What of a study could not be read is a note of its run.
+func TestDamagedStudy(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	study := func(text string) runView {
+		return c.finished(text, func(b *jobBody) {
+			b.Kind, b.Inputs[0].Name, b.Labels.Note = work.Saved, "net.study", "kept"
+		})
+	}
+	if r := study("whole\n"); r.Note != "kept" {
+		t.Errorf("note %q", r.Note)
+	}
+	if r := study("whole\ncut"); r.Note != "kept\nthe last 3 bytes are cut off" {
+		t.Errorf("note %q", r.Note)
+	}
 }
 
 func TestStudyJobs(t *testing.T) {

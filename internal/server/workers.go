@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -120,7 +121,7 @@ func (s *Server) end(ctx context.Context, b *work.End) (queue.Job, error) {
 	}
 	r := store.Run{
 		Project: j.Project, Job: j.ID, ModelHash: res.Model, Blob: res.Hash, Output: res.Output,
-		Branch: j.Labels["branch"], Commit: j.Labels["commit"], Pull: j.Labels["pull"], Note: j.Labels["note"],
+		Branch: j.Labels["branch"], Commit: j.Labels["commit"], Pull: j.Labels["pull"], Note: strings.TrimSpace(j.Labels["note"] + "\n" + res.Damage),
 	}
 	if m, ok := work.Model(&j); ok {
 		r.ModelHash, r.ModelFile = m.Hash, m.Name

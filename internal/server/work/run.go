@@ -36,6 +36,8 @@ type Result struct {
 	Model   string         `json:"model,omitzero"`
 	Series  store.Series   `json:"series"`
 	Figures []store.Figure `json:"figures"`
+	// Damage says what of the file could not be read, "" for nothing. It becomes a note of the run.
+	Damage string `json:"damage,omitzero"`
 
 	format string // of the model
 }
@@ -48,7 +50,7 @@ const longest = 500
 
 // Check refuses a result that no job makes.
 func (r *Result) Check() error {
-	for _, s := range []string{r.Series.Kind, r.Series.Model, r.Series.Target, r.Series.Engine, r.Series.Machine, r.Series.Settings} {
+	for _, s := range []string{r.Damage, r.Series.Kind, r.Series.Model, r.Series.Target, r.Series.Engine, r.Series.Machine, r.Series.Settings} {
 		if len(s) > longest || strings.ToValidUTF8(s, "") != s || strings.ContainsRune(s, 0) {
 			return errors.New("a text of the result is too long or no UTF-8")
 		}
@@ -134,12 +136,21 @@ func copyFile(to, from string) error {
 }
 
 func (r *Runner) run(ctx context.Context, dir string, args []string, progress func(string)) (string, error) {
-	c := program.Command{File: r.Program, Dir: dir, Args: args, Limit: r.Limit, Memory: r.memory(), Disk: cmp.Or(r.Disk, maxDisk), Progress: progress}
-	out, err := c.Run(ctx)
-	if p, ok := errors.AsType[*program.Problem](err); ok {
-		return out, &program.Problem{Text: plain(p.Text, dir)}
-	}
+	out, _, err := r.warned(ctx, dir, args, progress)
 	return out, err
+}
+
+// warned is run that also returns the errors that opmeter printed although it ended well.
+func (r *Runner) warned(ctx context.Context, dir string, args []string, progress func(string)) (out string, warnings []string, err error) {
+	c := program.Command{File: r.Program, Dir: dir, Args: args, Limit: r.Limit, Memory: r.memory(), Disk: cmp.Or(r.Disk, maxDisk), Progress: progress}
+	out, err = c.Run(ctx)
+	if p, ok := errors.AsType[*program.Problem](err); ok {
+		err = &program.Problem{Text: plain(p.Text, dir)}
+	}
+	for i := range c.Warnings {
+		c.Warnings[i] = plain(c.Warnings[i], dir)
+	}
+	return out, c.Warnings, err
 }
 
 // plain takes the folders of a job out of an error, where inputs lie in numbered folders, and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
@@ -53,7 +54,8 @@ type summary struct {
 // readStudy asks opmeter for the figures of a study.
 func (r *Runner) readStudy(ctx context.Context, dir, file string) (*Result, error) {
 	text := strings.TrimSuffix(file, studyEnding) + ".json"
-	if _, err := r.run(ctx, dir, []string{"compress", "show", file, "--output=" + text}, nil); err != nil {
+	_, warnings, err := r.warned(ctx, dir, []string{"compress", "show", file, "--output=" + text}, nil)
+	if err != nil {
 		return nil, err
 	}
 	f, err := os.Open(text)
@@ -65,7 +67,14 @@ func (r *Runner) readStudy(ctx context.Context, dir, file string) (*Result, erro
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("figures of the study: %w", err)
 	}
-	return &Result{File: file, Series: s.series(), Figures: s.figures()}, nil
+	for i, w := range warnings {
+		warnings[i] = strings.TrimPrefix(w, filepath.Join(filepath.Base(filepath.Dir(file)), filepath.Base(file))+": ")
+	}
+	damage := strings.ToValidUTF8(strings.Join(warnings, "; "), "\ufffd")
+	if len(damage) > longest {
+		damage = strings.ToValidUTF8(damage[:longest-len("…")], "") + "…"
+	}
+	return &Result{File: file, Series: s.series(), Figures: s.figures(), Damage: damage}, nil
 }
 
 // series says what a study is of, by its last performance profile.
