@@ -355,6 +355,7 @@ func TestHead(t *testing.T) {
 	p.Host = &Host{Fingerprint: "f"}
 	p.Incomplete = []Missing{{Cause: ByEnd}, {Cause: ByRecord}, {Cause: ByEnd}}
 	p.Totals.Figures = map[string]*Metric{"x": Value(Measured, 1, "m")}
+	p.Memory = &Memory{ArenaBytes: new(int64(64)), Planner: "greedy", StepLayers: []int64{0}, Plan: []Buffer{{Name: "b", Bytes: 64}}}
 	b, err := Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +368,7 @@ func TestHead(t *testing.T) {
 		Schema: SchemaV1, Created: p.Created, Version: "1", Incomplete: []CauseCode{ByEnd, ByRecord},
 		Model:  HeadModel{Name: "net", Format: "tflite", SHA256: p.Model.SHA256, FileBytes: new(int64(1000))},
 		Target: p.Target, Engine: "e", Threads: new(int64(4)), Batch: new(int64(2)), Seed: new(uint64(math.MaxUint64)), Fingerprint: "f",
-		Totals: p.Totals,
+		Totals: p.Totals, Memory: &Memory{ArenaBytes: new(int64(64)), Planner: "greedy"},
 	}
 	want.Totals.LatencySamples = nil
 	if d := cmp.Diff(want, got); d != "" {

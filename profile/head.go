@@ -38,6 +38,8 @@ type Head struct {
 	Verdict Verdict `json:"verdict,omitzero"`
 	// Totals holds the figures of the whole model without samples.
 	Totals Totals `json:"totals"`
+	// Memory holds the sizes of the memory plan without the plan.
+	Memory *Memory `json:"memory,omitzero"`
 }
 
 // HeadModel is what tells models apart.
@@ -90,6 +92,11 @@ func headOf(p *Profile, runes, figures int) *Head {
 	}
 	if p.Trust != nil {
 		h.Verdict = p.Trust.Verdict
+	}
+	if p.Memory != nil {
+		m := *p.Memory
+		m.StepLayers, m.Plan, m.Planner = nil, nil, brief(m.Planner, runes)
+		h.Memory = &m
 	}
 	for _, s := range []*string{
 		&h.Created, &h.Version, &h.Engine, &h.Fingerprint, &h.Model.Name, &h.Model.Format,

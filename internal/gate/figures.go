@@ -63,13 +63,17 @@ func Lookup(key string) (profile.Quantity, bool) {
 	return q, ok && !q.Derived()
 }
 
-// Keys lists the figures that a rule may name.
-func Keys() []string {
-	var out []string
+// Quantities lists the figures of whole models, also derived ones, which no rule may name.
+func Quantities() (out []profile.Quantity) {
 	for i := range whole {
-		out = append(out, whole[i].Key)
+		out = append(out, whole[i].Quantity)
 	}
-	for _, q := range profile.Quantities() {
+	return append(out, profile.Quantities()...)
+}
+
+// Keys lists the figures that a rule may name.
+func Keys() (out []string) {
+	for _, q := range Quantities() {
 		if !q.Derived() {
 			out = append(out, q.Key)
 		}
@@ -77,14 +81,20 @@ func Keys() []string {
 	return out
 }
 
-// Values returns the figures of a profile by key. Unknown figures are absent.
-func Values(p *profile.Profile) map[string]float64 {
+// Counts returns the figures of a profile without a known quantity, by key. Its layers may be absent.
+func Counts(p *profile.Profile) map[string]float64 {
 	out := map[string]float64{}
 	for i := range whole {
 		if n := whole[i].of(p); n != nil {
 			out[whole[i].Key] = float64(*n)
 		}
 	}
+	return out
+}
+
+// Values returns the figures of a profile by key. Unknown figures are absent.
+func Values(p *profile.Profile) map[string]float64 {
+	out := Counts(p)
 	all := p.AllQuantities()
 	for i := range all {
 		if all[i].Derived() {

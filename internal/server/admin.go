@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
+	"github.com/opmeter/opmeter/internal/gate"
 	"github.com/opmeter/opmeter/internal/server/store"
 	"github.com/opmeter/opmeter/internal/server/work"
 	"github.com/opmeter/opmeter/profile"
@@ -116,7 +117,7 @@ func (s *Server) addAdmin(api huma.API) {
 		return &item[meView]{meView{c.name, c.role, c.project}}, nil
 	})
 	add(api, "GET /system", "get-system", store.Read, "Version, quantities and what jobs take", func(ctx context.Context, _ *struct{}) (*item[systemView], error) {
-		return &item[systemView]{systemView{buildinfo.Version(), s.open, s.o.MaxFile, work.Options(), reports, profile.Quantities()}}, nil
+		return &item[systemView]{systemView{buildinfo.Version(), s.open, s.o.MaxFile, work.Options(), reports, gate.Quantities()}}, nil
 	})
 	add(api, "GET /targets", "list-targets", store.Read, "Targets that jobs can estimate for", func(ctx context.Context, _ *struct{}) (*item[listed[work.Target]], error) {
 		all, err := s.targets.get(ctx, &s.runner)

@@ -318,6 +318,13 @@ func (b *builder) head(h *profile.Head) error {
 		}
 		b.add(key{h.Model.Name, h.Target.ID, settings, q.Key}, measured, p)
 	}
+	p.Machine, p.Low, p.High, p.Estimator = "", nil, nil, "value"
+	whole := &profile.Profile{Target: h.Target, Totals: h.Totals, Memory: h.Memory}
+	whole.Model.FileBytes = h.Model.FileBytes
+	for f, v := range gate.Counts(whole) {
+		p.Value = v
+		b.add(key{h.Model.Name, h.Target.ID, settings, f}, false, p)
+	}
 	return nil
 }
 

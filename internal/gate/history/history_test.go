@@ -243,7 +243,8 @@ func TestFolder(t *testing.T) {
 		p := &profile.Profile{
 			Schema: profile.SchemaV1, Created: fmt.Sprintf("2030-01-0%dT00:00:00Z", day+1),
 			Model: profile.Model{Name: "m"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost},
-			Totals: profile.Totals{MACs: new(int64(100 + day/2)), Latency: &profile.Metric{Kind: profile.Measured, Median: new(0.5), N: new(int64(9)), CI95: &[2]float64{0.4, 0.6}}},
+			Memory: &profile.Memory{ArenaBytes: new(int64(64 + day/2))},
+			Totals: profile.Totals{Layers: new(int64(3)), MACs: new(int64(100 + day/2)), Latency: &profile.Metric{Kind: profile.Measured, Median: new(0.5), N: new(int64(9)), CI95: &[2]float64{0.4, 0.6}}},
 		}
 		if err := profile.Write(filepath.Join(dir, fmt.Sprint(day)+profile.Extension), p); err != nil {
 			t.Fatal(err)
@@ -256,6 +257,10 @@ func TestFolder(t *testing.T) {
 	macs, latency := h.find("macs"), h.find("latency_s")
 	if macs == nil || latency == nil || macs.Measured || !latency.Measured || len(macs.Changes) != 1 || macs.Changes[0].At != 2 {
 		t.Errorf("%+v", h.Series)
+	}
+	arena, layers := h.find("arena_bytes"), h.find("layers")
+	if arena == nil || layers == nil || arena.Measured || len(arena.Changes) != 1 || arena.Points[2].Value != 65 || len(layers.Changes) > 0 {
+		t.Errorf("arena %+v, layers %+v", arena, layers)
 	}
 	if p := latency.Points[0]; p.Low == nil || *p.Low != 0.4 || p.High == nil || *p.High != 0.6 || p.Estimator != "median" {
 		t.Errorf("interval of %+v", p)
