@@ -329,7 +329,7 @@ const serverEnd = 45 * time.Second
 // builds nothing else.
 func (a *app) serverFile(ctx context.Context) (string, error) {
 	env := find.Here()
-	file, err := env.Companion(serverProgram, serverVariable, "serves", "archives and Debian packages of a release contain it, those of pip and npm do not")
+	file, err := env.Companion(serverProgram, serverVariable, "serves", `for Python: pip install "opmeter[server]"; archives and Debian packages contain it, the package of npm does not`)
 	if err == nil || os.Getenv(serverVariable) != "" {
 		return file, err
 	}

@@ -87,7 +87,7 @@ func (r *release) installed(programs []entry) (files []entry, err error) {
 }
 
 // linked is the program that links the C library, to load engines. The others are static.
-const linked = "opmeter-engine"
+const linked = engineProgram
 
 // module is the address of the project.
 const module = "github.com/opmeter/opmeter"

@@ -13,6 +13,7 @@ import (
 var systems = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "freebsd/amd64"}
 
 const (
+	engineProgram = "opmeter-engine"
 	agentProgram  = "opmeter-mcp"
 	serverProgram = "opmeter-server"
 )
@@ -20,7 +21,7 @@ const (
 var (
 	// carried are the programs below cmd that every package contains: the second one opens external
 	// engines for the first, the third one answers agents.
-	carried = []string{"opmeter", "opmeter-engine", agentProgram}
+	carried = []string{"opmeter", engineProgram, agentProgram}
 	// commands are all, for packages that may be larger.
 	commands = append(carried[:len(carried):len(carried)], serverProgram)
 )

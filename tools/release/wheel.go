@@ -42,15 +42,22 @@ Requires-Python: >=3.9
 
 %s`
 
-// agents is the text of the Python package opmeter-mcp.
-const agents = `# opmeter-mcp
+// extras are programs with Python packages of their own, which an extra of opmeter adds: each would
+// be a good part of its download.
+var extras = []struct{ extra, program, summary, readme string }{
+	{"mcp", agentProgram, "Answers AI agents for opmeter (Model Context Protocol)", `# opmeter-mcp
 
 The program that answers AI agents for ` + "`opmeter mcp`" + `, with the tools of the Model Context Protocol.
 ` + "`pip install \"opmeter[mcp]\"`" + ` installs both.
-`
+`},
+	{"server", serverProgram, "Server and workers of opmeter", `# opmeter-server
 
-// wheels packs the programs of each platform with the Python package. The program for agents has a
-// package of its own, which the extra "mcp" adds: it would be a quarter of the download.
+The program behind ` + "`opmeter serve`, `opmeter worker` and `opmeter push`" + `: a page on which models are dropped,
+results of a team, and workers that measure. ` + "`pip install \"opmeter[server]\"`" + ` installs both.
+`},
+}
+
+// wheels packs the programs of each platform with the Python package, and the extras.
 func wheels(r *release) (out []entry, err error) {
 	version, _, err := versions(r.version)
 	if err != nil {
@@ -72,22 +79,21 @@ func wheels(r *release) (out []entry, err error) {
 		if !slices.Contains(r.systems, p.system) {
 			continue
 		}
-		programs, err := r.programs(p.system, carried)
-		if err != nil {
+		main := wheelFile{name: "opmeter", summary: "Profile neural-network models, operator by operator", readme: string(readme), modules: modules}
+		if main.programs, err = r.programs(p.system, []string{"opmeter", engineProgram}); err != nil {
 			return nil, err
 		}
-		agent := slices.IndexFunc(programs, func(e entry) bool { return e.name == programName(agentProgram, p.system) })
-		for _, w := range []wheelFile{
-			{
-				name: "opmeter", summary: "Profile neural-network models, operator by operator", readme: string(readme),
-				modules: modules, programs: slices.Delete(slices.Clone(programs), agent, agent+1),
-				relations: "Provides-Extra: mcp\nRequires-Dist: " + agentProgram + "==" + version + "; extra == 'mcp'\n",
-			},
-			{
-				name: agentProgram, summary: "Answers AI agents for opmeter (Model Context Protocol)", readme: agents,
-				programs: programs[agent : agent+1], relations: "Requires-Dist: opmeter==" + version + "\n",
-			},
-		} {
+		all := make([]wheelFile, 1, 1+len(extras))
+		for _, x := range extras {
+			main.relations += fmt.Sprintf("Provides-Extra: %s\nRequires-Dist: %s==%s; extra == '%s'\n", x.extra, x.program, version, x.extra)
+			w := wheelFile{name: x.program, summary: x.summary, readme: x.readme, relations: "Requires-Dist: opmeter==" + version + "\n"}
+			if w.programs, err = r.programs(p.system, []string{x.program}); err != nil {
+				return nil, err
+			}
+			all = append(all, w)
+		}
+		all[0] = main
+		for _, w := range all {
 			w.version, w.tags, w.license = version, p.tags, license
 			f, err := w.pack(r.when)
 			if err != nil {

@@ -41,15 +41,16 @@ func TestWheels(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := wheels(r)
-	if err != nil || len(files) != 2*len(platforms) {
+	if err != nil || len(files) != 3*len(platforms) {
 		t.Fatalf("%d wheels: %v", len(files), err)
 	}
 	for i, f := range files {
-		p := platforms[i/2]
-		base, relation, modules := "opmeter-1.2.3", "Requires-Dist: opmeter-mcp==1.2.3; extra == 'mcp'\n", []string{"opmeter/__init__.py", "opmeter/_flags.py", "opmeter/py.typed", "opmeter/compat/sensiml.py"}
+		p := platforms[i/3]
+		base, relation, modules := "opmeter-1.2.3", "Requires-Dist: opmeter-mcp==1.2.3; extra == 'mcp'\nProvides-Extra: server\nRequires-Dist: opmeter-server==1.2.3; extra == 'server'\n", []string{"opmeter/__init__.py", "opmeter/_flags.py", "opmeter/py.typed", "opmeter/compat/sensiml.py"}
 		programs := []string{"opmeter", "opmeter-engine"}
-		if i%2 == 1 {
-			base, relation, modules, programs = "opmeter_mcp-1.2.3", "Requires-Dist: opmeter==1.2.3\n", nil, []string{"opmeter-mcp"}
+		if i%3 > 0 {
+			extra := []string{"mcp", "server"}[i%3-1]
+			base, relation, modules, programs = "opmeter_"+extra+"-1.2.3", "Requires-Dist: opmeter==1.2.3\n", nil, []string{"opmeter-" + extra}
 		}
 		if !bytes.Equal(f.data, again[i].data) {
 			t.Errorf("%s: two runs differ", f.name)
