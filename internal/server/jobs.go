@@ -59,6 +59,9 @@ func (s *Server) addJobs(api huma.API) {
 		State string `query:"state" enum:"waiting,running,done,failed,cancelled"`
 	},
 	) (*item[listed[queue.Job]], error) {
+		if err := s.queue.Up(ctx); err != nil {
+			return nil, err
+		}
 		all := s.queue.Jobs(func(j *queue.Job) bool {
 			return who(ctx).sees(j.Project) && (in.State == "" || string(j.State) == in.State) && (in.Before == "" || position(j) < in.Before)
 		})

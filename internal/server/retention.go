@@ -204,6 +204,9 @@ func (s *Server) retain(ctx context.Context, now time.Time, by string) (total in
 // files first and removes them in a later call. Whoever uses a file removes its note (present), so
 // no file vanishes that somebody was told is here.
 func (s *Server) collect(ctx context.Context, now time.Time) (files, bytes int64, err error) {
+	if err := s.queue.Up(ctx); err != nil {
+		return 0, 0, err
+	}
 	inJobs := map[string]bool{}
 	for _, j := range s.queue.Jobs(func(*queue.Job) bool { return true }) {
 		for _, in := range j.Inputs {

@@ -137,7 +137,7 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.pages, err = openPages(filepath.Join(o.Data, "pages")); err != nil {
 		return nil, err
 	}
-	s.queue, err = queue.Open(ctx, queue.Options{Dir: filepath.Join(o.Data, "jobs"), URL: o.NATS, Silence: o.Silence, Results: s.results, Failed: s.failedJob})
+	s.queue, err = queue.Open(ctx, queue.Options{Dir: filepath.Join(o.Data, "jobs"), URL: o.NATS, Silence: o.Silence, Results: s.results, Failed: s.failedJob, Late: s.queueLate})
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +152,9 @@ func Open(ctx context.Context, o Options) (_ *Server, err error) {
 	s.tasks.Go(s.post)
 	return s, nil
 }
+
+// queueLate logs that the server goes on without a job queue for a while.
+func (s *Server) queueLate(err error) { s.o.Log.Warn("the job queue is not ready yet", "error", err) }
 
 // loopback reports whether an address is reachable from this computer only.
 func loopback(address string) (bool, error) {

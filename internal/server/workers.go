@@ -57,6 +57,9 @@ func (s *Server) addWorkers(api huma.API) {
 		o.Responses = map[string]*huma.Response{"204": {Description: "No job came: ask again"}}
 	})
 	add(api, "GET /workers", "list-workers", store.Read, "List workers: what they have, and what they do", func(ctx context.Context, _ *struct{}) (*item[listed[queue.Worker]], error) {
+		if err := s.queue.Up(ctx); err != nil {
+			return nil, err
+		}
 		all := s.queue.Workers()
 		for i := range all {
 			if all[i].Job == "" {

@@ -1,7 +1,10 @@
 package queue
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -12,16 +15,40 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
+// node is a NATS that can start again.
+type node struct {
+	*server.Server
+	o *server.Options
+}
+
+// run starts a node.
+func run(t *testing.T, o *server.Options) node {
+	t.Helper()
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return node{s, o}
+}
+
 // nodes starts NATS nodes, one alone or several as a cluster.
-func nodes(t *testing.T, n int) (all []*server.Server, urls string) {
+func nodes(t *testing.T, n int) (all []node, urls string) {
 	t.Helper()
 	dir := t.TempDir()
 	var (
 		ports  []int
 		routes []*url.URL
 	)
+	// Between finding a free port and using it nobody else takes it at an address of its own.
+	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", host+":0")
+		if err != nil { // not Linux
+			host = "127.0.0.1"
+			l, err = net.Listen("tcp", host+":0")
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,16 +63,10 @@ func nodes(t *testing.T, n int) (all []*server.Server, urls string) {
 			ServerName: fmt.Sprint("node", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: filepath.Join(dir, fmt.Sprint(i)), NoSigs: true, NoLog: true,
 		}
 		if n > 1 {
-			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
+			o.Cluster = server.ClusterOpts{Name: "test", Host: host, Port: port}
 			o.Routes = routes
 		}
-		s, err := server.NewServer(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		all = append(all, s)
+		all = append(all, run(t, o))
 	}
 	var list []string
 	for _, s := range all {
@@ -55,6 +76,58 @@ func nodes(t *testing.T, n int) (all []*server.Server, urls string) {
 		list = append(list, s.ClientURL())
 	}
 	return all, strings.Join(list, ",")
+}
+
+// up waits until a queue is ready, however long the cluster takes to elect a leader.
+func up(t *testing.T, q *Queue) {
+	t.Helper()
+	for {
+		err := q.Up(t.Context())
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, ErrAway) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Without a leader a queue opens, and is ready once there is one.
+func TestLateLeader(t *testing.T) {
+	t.Parallel()
+	all, urls := nodes(t, 3)
+	q, err := Open(t.Context(), Options{URL: urls, Silence: time.Minute, Results: (&results{}).of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up(t, q)
+	add(t, q, "a", Needs{Target: "host"})
+	q.Close()
+	// One node of three elects nobody.
+	for _, s := range all[1:] {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+	late := make(chan error, 100)
+	q, err = Open(t.Context(), Options{URL: urls, Silence: time.Minute, Results: (&results{}).of, Late: func(err error) { late <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	<-late
+	if err := q.Healthy(t.Context()); !errors.Is(err, ErrAway) {
+		t.Errorf("healthy: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := q.Up(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("up: %v", err)
+	}
+	run(t, all[1].o)
+	up(t, q)
+	if l := lease(t, q, host); l.Job.ID != "a" {
+		t.Errorf("lease %+v", l)
+	}
 }
 
 // TestReplicas keeps jobs three times in a cluster, also if only one of its addresses is given, and
@@ -71,6 +144,7 @@ func TestReplicas(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer q.Close()
+			up(t, q)
 			for _, name := range []string{streamName, "KV_" + bucketName, "KV_" + keysName} {
 				s, err := q.js.Stream(t.Context(), name)
 				if err != nil {

@@ -67,6 +67,8 @@ type Options struct {
 	Failed func(ctx context.Context, j *Job) error
 	// Now is the clock.
 	Now func() time.Time
+	// Late is told why a NATS elsewhere is not usable yet. It may be nil.
+	Late func(err error)
 }
 
 // Queue is an open queue.
@@ -82,6 +84,7 @@ type Queue struct {
 	stop     context.CancelFunc
 	key      []byte // signs leases
 	replicas int
+	ready    chan struct{} // closed once all of the above is there
 
 	mu      sync.Mutex
 	jobs    map[string]Job    // what the bucket holds
@@ -94,11 +97,15 @@ type Queue struct {
 	watched sync.WaitGroup
 }
 
-// Open opens the queue and reads the states of all jobs.
+// soon is how long [Open] waits for a NATS elsewhere.
+const soon = 500 * time.Millisecond
+
+// Open opens the queue and reads the states of all jobs. If a NATS elsewhere takes long, because it
+// elects a leader, Open returns before: operations wait for it, and so does [Queue.Up].
 func Open(ctx context.Context, o Options) (_ *Queue, err error) {
 	q := &Queue{
 		o: o, jobs: map[string]Job{}, known: map[string]Worker{}, readers: map[chan Job]string{}, waiting: map[string]int{},
-		queues: map[string]jetstream.Consumer{}, replicas: 1,
+		queues: map[string]jetstream.Consumer{}, replicas: 1, ready: make(chan struct{}),
 	}
 	if q.o.Now == nil {
 		q.o.Now = time.Now
@@ -113,17 +120,88 @@ func Open(ctx context.Context, o Options) (_ *Queue, err error) {
 	if err := q.connect(); err != nil {
 		return nil, fmt.Errorf("job queue: %w", err)
 	}
-	if err := q.prepare(ctx); err != nil {
-		return nil, fmt.Errorf("job queue: %w", err)
+	var enough <-chan time.Time
+	if q.server == nil {
+		enough = time.After(soon)
+	}
+	first, left := make(chan error), make(chan struct{})
+	defer close(left)
+	q.watched.Go(func() { q.prepareAll(first, left) })
+	select {
+	case err := <-first:
+		if err != nil {
+			return nil, err
+		}
+		return q, nil
+	case <-enough:
+		q.late(errors.New("NATS does not answer yet"))
+		return q, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (q *Queue) late(err error) {
+	if q.o.Late != nil {
+		q.o.Late(err)
+	}
+}
+
+// prepareAll makes the queue ready. It passes the error on as long as [Open] waits, and later goes on
+// until NATS answers.
+func (q *Queue) prepareAll(first chan<- error, left <-chan struct{}) {
+	for {
+		err := q.prepare(q.ctx)
+		if err == nil {
+			close(q.ready)
+			q.watched.Go(q.lookAgain)
+		}
+		select {
+		case first <- err:
+			return
+		case <-left:
+		}
+		if err == nil || q.ctx.Err() != nil {
+			return
+		}
+		q.late(err)
+		wait(q.ctx, time.Second)
+	}
+}
+
+// Up waits until the queue is ready: before that it knows no jobs and no workers.
+func (q *Queue) Up(ctx context.Context) error {
+	select {
+	case <-q.ready:
+		return nil
+	default:
+	}
+	end, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-q.ready:
+		return nil
+	case <-end.Done():
+	case <-q.ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return ErrAway
+}
+
+// prepare makes what the queue consists of, and reads what is there.
+func (q *Queue) prepare(ctx context.Context) error {
+	if err := q.makeStreams(ctx); err != nil {
+		return fmt.Errorf("job queue: %w", err)
 	}
 	if err := q.follow(ctx); err != nil {
-		return nil, fmt.Errorf("states of jobs: %w", err)
+		return fmt.Errorf("states of jobs: %w", err)
 	}
 	if err := q.prepareWorkers(ctx); err != nil {
-		return nil, fmt.Errorf("list of workers: %w", err)
+		return fmt.Errorf("list of workers: %w", err)
 	}
-	q.watched.Go(q.lookAgain)
-	return q, nil
+	return nil
 }
 
 // connect starts the server inside this process or connects to one elsewhere.
@@ -170,8 +248,8 @@ func withoutPassword(urls string) string {
 	return strings.Join(all, ",")
 }
 
-// prepare makes stream, buckets and the key that signs leases.
-func (q *Queue) prepare(ctx context.Context) error {
+// makeStreams makes stream, buckets and the key that signs leases.
+func (q *Queue) makeStreams(ctx context.Context) error {
 	err := q.replicate(ctx, func(ctx context.Context) (err error) {
 		q.stream, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 			Name: streamName, Subjects: []string{"jobs.>"}, Retention: jetstream.WorkQueuePolicy,
@@ -385,12 +463,20 @@ func (q *Queue) Close() {
 
 // Healthy reports whether the queue answers.
 func (q *Queue) Healthy(ctx context.Context) error {
+	select {
+	case <-q.ready:
+	default:
+		return ErrAway
+	}
 	_, err := q.stream.Info(ctx)
 	return err
 }
 
 // Length is how many jobs wait or run.
 func (q *Queue) Length(ctx context.Context) (uint64, error) {
+	if err := q.Up(ctx); err != nil {
+		return 0, err
+	}
 	var info *jetstream.StreamInfo
 	err := again(ctx, patience, func(ctx context.Context) (err error) { info, err = q.stream.Info(ctx); return err })
 	if err != nil {
@@ -442,6 +528,9 @@ func (q *Queue) Job(ctx context.Context, id string) (Job, error) {
 
 // entry returns a job and the text of its state.
 func (q *Queue) entry(ctx context.Context, id string) (j Job, text []byte, err error) {
+	if err := q.Up(ctx); err != nil {
+		return j, nil, err
+	}
 	var e jetstream.KeyValueEntry
 	err = again(ctx, patience, func(ctx context.Context) (err error) { e, err = q.states.Get(ctx, id); return err })
 	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) {
@@ -534,6 +623,9 @@ func (q *Queue) Cancel(ctx context.Context, id string) (Job, error) {
 
 // Forget removes the states of jobs that ended, where a function says so.
 func (q *Queue) Forget(ctx context.Context, old func(*Job) bool) error {
+	if err := q.Up(ctx); err != nil {
+		return err
+	}
 	for _, j := range q.Jobs(func(j *Job) bool { return j.State.Ended() && old(j) }) {
 		if err := again(ctx, patience, func(ctx context.Context) error { return q.states.Purge(ctx, j.ID) }); err != nil {
 			return err
@@ -654,6 +746,9 @@ type Lease struct {
 
 // Lease waits for a job that a worker can do, until the context ends.
 func (q *Queue) Lease(ctx context.Context, worker string, o *Offers) (*Lease, error) {
+	if err := q.Up(ctx); err != nil {
+		return nil, err
+	}
 	w := &waiter{worker: worker, offers: o, look: make(chan string, 1)}
 	q.mu.Lock()
 	q.waiters = append(q.waiters, w) // before looking, so that no job is missed
@@ -849,6 +944,9 @@ func (q *Queue) lease(token string) (job string, attempt uint64, reply string, e
 
 // held changes a job of a lease that still counts.
 func (q *Queue) held(ctx context.Context, token string, f func(*Job) error) (j Job, reply string, err error) {
+	if err := q.Up(ctx); err != nil {
+		return j, "", err
+	}
 	id, attempt, reply, err := q.lease(token)
 	if err != nil {
 		return j, "", err
@@ -886,6 +984,9 @@ func (q *Queue) Renew(ctx context.Context, token, doing string, share *float64) 
 
 // Holder returns the job of a lease if it still counts.
 func (q *Queue) Holder(ctx context.Context, token string) (Job, error) {
+	if err := q.Up(ctx); err != nil {
+		return Job{}, err
+	}
 	id, attempt, _, err := q.lease(token)
 	if err != nil {
 		return Job{}, err

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	workersName = "opmeter-workers"
+	workersName = "opmeter-offers"
 	// keepWorkers is how long a worker that fell silent is listed.
 	keepWorkers = 7 * 24 * time.Hour
 	// longestWorker bounds the name of a worker in bytes.
@@ -33,12 +33,12 @@ type Worker struct {
 	Job string `json:"job,omitzero"`
 }
 
-// prepareWorkers makes the bucket of workers. Each tells its name every few seconds, so that none of
-// it needs a disk.
+// prepareWorkers makes the bucket of workers. It is in files: one in memory has no leader any more
+// after most nodes of a cluster restarted.
 func (q *Queue) prepareWorkers(ctx context.Context) error {
 	err := q.replicate(ctx, func(ctx context.Context) (err error) {
 		q.workers, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: workersName, Storage: jetstream.MemoryStorage, Replicas: q.replicas, TTL: keepWorkers,
+			Bucket: workersName, Storage: jetstream.FileStorage, Replicas: q.replicas, TTL: keepWorkers,
 		})
 		return err
 	})
