@@ -35,6 +35,7 @@ type ListOptions struct {
 	Format   string // one of [ListFormats], "" for a table
 	Width    int    // columns of the terminal, 0 for no limit
 	Measured bool   // profiles have times; otherwise the column is left out
+	Tokens   bool   // profiles have figures of language models; otherwise these columns are left out
 	// Files are the models that will come: the widest name is known from them.
 	Files []string
 	// Formats are those of the profiles, as far as they are known before.
@@ -74,8 +75,11 @@ const (
 	nameLeast = 24
 )
 
+// layerColumns are empty for records that have only figures of language models.
+var layerColumns = []string{"layers", "macs", "ram_bytes", "largest_layer"}
+
 // listColumns are all columns of a list but the note, in order.
-func listColumns() []listColumn {
+func listColumns(tokens bool) []listColumn {
 	both := func(f func(r *ListRow) string) (human, raw func(r *ListRow) string) { return f, f }
 	col := func(key, head string, left bool, width, keep int, human, raw func(r *ListRow) string) listColumn {
 		return listColumn{key, head, left, width, keep, human, raw}
@@ -137,7 +141,7 @@ func listColumns() []listColumn {
 			return 0, false
 		}
 	}
-	return []listColumn{
+	cols := []listColumn{
 		col("model", "model", true, nameWidth, 100, name, rawName),
 		col("target", "target", true, 0, 0, target, rawTarget),
 		col("format", "format", true, 6, 30, format, rawFormat),
@@ -158,6 +162,17 @@ func listColumns() []listColumn {
 		col("fits", "fits", true, 0, 0, fits, rawFits),
 		col("largest_layer", "largest layer", true, 22, 75, largest, rawLargest),
 	}
+	for _, c := range tokenColumns {
+		if !tokens {
+			break
+		}
+		show := perSecond
+		if strings.HasSuffix(c.head, "token") {
+			show = Duration
+		}
+		cols = append(cols, number(c.key, c.head, len(c.head), 95, show, func(p *profile.Profile) (float64, bool) { return p.Totals.Figure(c.key).Best() }))
+	}
+	return cols
 }
 
 // largestLayer names the layer that takes most of the time, or has most of the work where
@@ -186,18 +201,20 @@ func largestLayer(p *profile.Profile) string {
 
 // NewList starts a list.
 func NewList(w io.Writer, o ListOptions) *List {
-	m := &List{w: w, o: o, reasons: map[string]*reason{}, cols: listColumns()}
+	m := &List{w: w, o: o, reasons: map[string]*reason{}, cols: listColumns(o.Tokens)}
 	if o.Format == "csv" {
 		m.csv = csv.NewWriter(w)
 		return m
 	}
+	bare := o.Tokens && !o.Measured
 	m.cols = slices.DeleteFunc(m.cols, func(c listColumn) bool {
-		return c.width == 0 || (c.key == "latency_s" || c.key == "trust") && !o.Measured
+		return c.width == 0 || (c.key == "latency_s" || c.key == "trust") && !o.Measured || bare && slices.Contains(layerColumns, c.key)
 	})
-	last := &m.cols[len(m.cols)-1]
-	last.head = "most MACs in"
-	if o.Measured {
-		last.head = "slowest layer"
+	if i := slices.IndexFunc(m.cols, func(c listColumn) bool { return c.key == "largest_layer" }); i >= 0 {
+		m.cols[i].head = "most MACs in"
+		if o.Measured {
+			m.cols[i].head = "slowest layer"
+		}
 	}
 	m.cols[0].width = len("model")
 	for _, f := range o.Files {

@@ -95,7 +95,7 @@ func WriteList(w io.Writer, rs []ListRow, format string, width int) error {
 		}
 	}
 	timed := func(r ListRow) bool { return r.Profile != nil && r.Profile.Totals.Latency != nil }
-	l := NewList(w, ListOptions{Format: format, Width: width, Measured: slices.ContainsFunc(rs, timed), Files: files, Formats: formats})
+	l := NewList(w, ListOptions{Format: format, Width: width, Measured: slices.ContainsFunc(rs, timed), Tokens: slices.ContainsFunc(rs, hasTokens), Files: files, Formats: formats})
 	for _, r := range rs {
 		if err := l.Add(r); err != nil {
 			return err

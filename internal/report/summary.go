@@ -54,6 +54,9 @@ func summary(p *profile.Profile) []fact {
 	for _, m := range memories(p) {
 		add(m.label, m.value+m.note)
 	}
+	for _, f := range tokenFacts(p) {
+		add(f.label, f.value)
+	}
 	add("Latency", latency(p))
 	add("Recommended", recommended(p))
 	add("Normalised", normalised(p))

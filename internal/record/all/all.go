@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter/internal/record/collapsed"
 	"github.com/opmeter/opmeter/internal/record/deepsparse"
 	"github.com/opmeter/opmeter/internal/record/firefox"
+	"github.com/opmeter/opmeter/internal/record/llmbench"
 	"github.com/opmeter/opmeter/internal/record/marks"
 	"github.com/opmeter/opmeter/internal/record/mltk"
 	"github.com/opmeter/opmeter/internal/record/modelexplorer"
@@ -61,7 +62,7 @@ func Formats() []*record.Format {
 		tpu.Format(),
 		v8.Format(),
 		vela.Format(),
-	}, benchtext.Formats())
+	}, benchtext.Formats(), llmbench.Formats())
 	sorting.Func(list, func(a, b *record.Format) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

@@ -17,7 +17,8 @@ type Field struct {
 // Fields are the fields of a record by the name of the column or key.
 type Fields map[string]Field
 
-func scaled(v, scale float64) float64 {
+// Scaled multiplies by the scale of a [Field].
+func Scaled(v, scale float64) float64 {
 	switch {
 	case scale == 0:
 		return v
@@ -32,7 +33,7 @@ func scaled(v, scale float64) float64 {
 func (fs Fields) Layer(d *Draft, i int, name string, v float64) bool {
 	f, ok := fs[name]
 	if ok {
-		d.Set(i, f.Q, scaled(v, f.Scale))
+		d.Set(i, f.Q, Scaled(v, f.Scale))
 	}
 	return ok
 }
@@ -41,7 +42,7 @@ func (fs Fields) Layer(d *Draft, i int, name string, v float64) bool {
 func (fs Fields) Total(d *Draft, name string, v float64) bool {
 	f, ok := fs[name]
 	if ok {
-		d.Total(f.Q, scaled(v, f.Scale))
+		d.Total(f.Q, Scaled(v, f.Scale))
 	}
 	return ok
 }
@@ -49,7 +50,7 @@ func (fs Fields) Total(d *Draft, name string, v float64) bool {
 // SetKnown sets a quantity of a layer to a scaled figure, see [Field]; nil is ignored.
 func (d *Draft) SetKnown(i int, q profile.Quantity, v *float64, scale float64) {
 	if v != nil {
-		d.Set(i, q, scaled(*v, scale))
+		d.Set(i, q, Scaled(*v, scale))
 	}
 }
 

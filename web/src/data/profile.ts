@@ -349,6 +349,8 @@ export interface Layer {
     cold_latency_s?: Metric;
     /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
+    /** Tokens that a language model generates per second after the first one, all sequences of a batch together. */
+    decode_tokens_per_s?: Metric;
     /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
     /** Number of inferences that were due within the window, at a fixed rate. */
@@ -365,6 +367,8 @@ export interface Layer {
     loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
+    /** Tokens of the prompt that a language model evaluates per second, all sequences of a batch together. Tokenizer and sampling are not included. */
+    prefill_tokens_per_s?: Metric;
     /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
     /** Time of the layer as the profiler of an external engine reports it, profiling overhead included. The layer's time is its share of these times, multiplied by the time of plain inferences. */
@@ -377,6 +381,10 @@ export interface Layer {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
+    /** Time of a language model for each token after the first one (TPOT, inter-token latency). */
+    tpot_s?: Metric;
+    /** Time from the prompt to the first token of a language model (TTFT): the time of prefill. Results of servers include network and queue. */
+    ttft_s?: Metric;
     /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;
     /** Number of inferences that were due but had not started when the window closed. They have no response time. */
@@ -1021,6 +1029,8 @@ export interface Totals {
     cold_latency_s?: Metric;
     /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
+    /** Tokens that a language model generates per second after the first one, all sequences of a batch together. */
+    decode_tokens_per_s?: Metric;
     /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
     /** Number of inferences that were due within the window, at a fixed rate. */
@@ -1037,6 +1047,8 @@ export interface Totals {
     loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
+    /** Tokens of the prompt that a language model evaluates per second, all sequences of a batch together. Tokenizer and sampling are not included. */
+    prefill_tokens_per_s?: Metric;
     /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
     /** Time of the layer as the profiler of an external engine reports it, profiling overhead included. The layer's time is its share of these times, multiplied by the time of plain inferences. */
@@ -1049,6 +1061,10 @@ export interface Totals {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
+    /** Time of a language model for each token after the first one (TPOT, inter-token latency). */
+    tpot_s?: Metric;
+    /** Time from the prompt to the first token of a language model (TTFT): the time of prefill. Results of servers include network and queue. */
+    ttft_s?: Metric;
     /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;
     /** Number of inferences that were due but had not started when the window closed. They have no response time. */
