@@ -136,8 +136,10 @@ func elements(a *asm) {
 	a.codes("quantise", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, false)
 	a.codes("quantiseAway", "func(dst *byte, src *float32, n int, scale, lo, hi float32, zero int32)", false, true)
 	a.codes("rescale", "func(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)", true, false)
+	places := a.sixteenPlaces()
+	a.codes256(places)
 	a.codes512()
-	a.scales()
+	a.scales(places)
 	a.convert("fromHalf", "func(dst *float32, src *uint16, n int)", 32, 16, func(from, to operand.Mem, x reg.VecVirtual) {
 		a.VCVTPH2PS(from, x)
 		a.VMOVUPS(x, to)

@@ -8,9 +8,9 @@ import (
 
 // scales writes loops between codes or sums and real numbers that have registers of 512 bits:
 // they take any number of elements.
-func (a *asm) scales() {
+func (a *asm) scales(places operand.Mem) {
 	a.addScaled()
-	a.nonzeros()
+	a.nonzeros(places)
 	a.curve16()
 	a.quantiseRow()
 	a.quantiseRows(false)
@@ -277,7 +277,7 @@ func (a *asm) addScaled() {
 
 // nonzeros writes the values that are not zero, and their places, with up to 15 of no meaning
 // behind them, and returns how many there are.
-func (a *asm) nonzeros() {
+func (a *asm) nonzeros(lanes operand.Mem) {
 	a.function("nonzerosAVX512", "func(values *float32, places *int32, x *float32, n int) int")
 	values := a.Load(a.Param("values"), a.GP64())
 	places := a.Load(a.Param("places"), a.GP64())
@@ -285,7 +285,7 @@ func (a *asm) nonzeros() {
 	n := a.Load(a.Param("n"), a.GP64())
 	zero, place, sixteen := a.ZMM(), a.ZMM(), a.number512(16)
 	a.VPXORD(zero, zero, zero)
-	a.VPMOVZXBD(a.sixteenPlaces(), place)
+	a.VPMOVZXBD(lanes, place)
 	total, more := a.GP64(), a.GP64()
 	a.XORQ(total, total)
 	a.masked("values", n, 16, func(mask reg.Register) {

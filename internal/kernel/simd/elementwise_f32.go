@@ -47,6 +47,8 @@ type Elements struct {
 	rescaleRows    [2]rescaleKernel
 	rescaleColumns [2]rescaleKernel                                        // nil if absent
 	transpose8     func(dst *byte, stepDst int, src *byte, stepSrc, n int) // nil if absent
+	// transpose8Tail reports that transpose8 takes any number of columns, not only multiples of 16.
+	transpose8Tail bool
 	limitBytes     [2]func(dst, src *byte, n int, lo, hi int32)
 	maxBytes       [2]func(dst, a, b *byte, n int)
 	transpose      func(dst *uint32, stepDst int, src *uint32, stepSrc, n int)

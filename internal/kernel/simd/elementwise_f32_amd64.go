@@ -6,7 +6,7 @@ var elementKernels = family[Elements]{AVX2: &elementsAVX2, AVX512: elementsAVX51
 func elementsAVX512() *Elements {
 	e := elementsAVX2
 	e.Set, e.anyLength = AVX512, true
-	e.quantise, e.transpose8 = quantiseAVX512, turnBytesAVX512
+	e.quantise, e.transpose8, e.transpose8Tail = quantiseAVX512, turnBytesAVX512, true
 	e.rescaleRows = [2]rescaleKernel{rescaleRowsAVX512, rescaleRowsSmallAVX512}
 	e.rescaleColumns = [2]rescaleKernel{rescaleColumnsAVX512, rescaleColumnsSmallAVX512}
 	e.sum = [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX512, sumS8AVX512}
@@ -38,8 +38,10 @@ var elementsAVX2 = Elements{
 	maxBytes:    [2]func(dst, a, b *byte, n int){maxU8AVX2, maxS8AVX2},
 	transpose:   turnAVX2,
 	transpose16: turnHalvesAVX2,
-	sum:         [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
-	product:     [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
+	transpose8:  turnBytesAVX2,
+	rescaleRows: [2]rescaleKernel{rescaleRowsAVX2, rescaleRowsSmallAVX2}, rescaleColumns: [2]rescaleKernel{rescaleColumnsAVX2, rescaleColumnsSmallAVX2},
+	sum:     [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
+	product: [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
 }
 
 // intsAVX2 holds the integer kernels by operation and type.

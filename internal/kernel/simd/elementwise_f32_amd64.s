@@ -3606,6 +3606,684 @@ step:
 	VZEROUPPER
 	RET
 
+DATA sixteenPlaces<>+0(SB)/1, $0x00
+DATA sixteenPlaces<>+1(SB)/1, $0x01
+DATA sixteenPlaces<>+2(SB)/1, $0x02
+DATA sixteenPlaces<>+3(SB)/1, $0x03
+DATA sixteenPlaces<>+4(SB)/1, $0x04
+DATA sixteenPlaces<>+5(SB)/1, $0x05
+DATA sixteenPlaces<>+6(SB)/1, $0x06
+DATA sixteenPlaces<>+7(SB)/1, $0x07
+DATA sixteenPlaces<>+8(SB)/1, $0x08
+DATA sixteenPlaces<>+9(SB)/1, $0x09
+DATA sixteenPlaces<>+10(SB)/1, $0x0a
+DATA sixteenPlaces<>+11(SB)/1, $0x0b
+DATA sixteenPlaces<>+12(SB)/1, $0x0c
+DATA sixteenPlaces<>+13(SB)/1, $0x0d
+DATA sixteenPlaces<>+14(SB)/1, $0x0e
+DATA sixteenPlaces<>+15(SB)/1, $0x0f
+GLOBL sixteenPlaces<>(SB), RODATA|NOPTR, $16
+
+// func rescaleRowsAVX2(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX2
+TEXT ·rescaleRowsAVX2(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+56(FP), R9
+	MOVL         most+64(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y1
+	MOVL         zero+68(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTW X0, Y0
+	MOVL         lo+72(FP), R10
+	VMOVD        R10, X2
+	VPBROADCASTB X2, X2
+	MOVL         hi+76(FP), R10
+	VMOVD        R10, X3
+	VPBROADCASTB X3, X3
+	MOVL         sign+80(FP), R10
+	VMOVD        R10, X4
+	VPBROADCASTB X4, X4
+	MOVQ         DI, R13
+	ANDQ         $0x0f, R13
+	VMOVD        R13, X5
+	VPBROADCASTD X5, Y5
+	LEAQ         sixteenPlaces<>+0(SB), R10
+	VPMOVZXBD    (R10), Y6
+	VPCMPGTD     Y6, Y5, Y7
+	VMOVD        R13, X5
+	VPBROADCASTD X5, Y5
+	LEAQ         sixteenPlaces<>+0(SB), R10
+	VPMOVZXBD    8(R10), Y6
+	VPCMPGTD     Y6, Y5, Y8
+
+row:
+	MOVQ         DX, R10
+	MOVQ         AX, R11
+	MOVQ         DI, R12
+	VBROADCASTSS (R8), Y5
+	VPBROADCASTD (R9), Y6
+	SHRQ         $0x04, R12
+	JZ           rest
+
+sixteen:
+	VMOVUPS      (R10), Y9
+	VPADDD       Y6, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       Y5, Y9, Y9
+	VMINPS       Y1, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VMOVUPS      32(R10), Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y5, Y10, Y10
+	VMINPS       Y1, Y10, Y10
+	VCVTPS2DQ    Y10, Y10
+	VPACKSSDW    Y10, Y9, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VPADDSW      Y0, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X10
+	VPACKSSWB    X10, X9, X9
+	VPMAXSB      X2, X9, X9
+	VPMINSB      X3, X9, X9
+	VPXOR        X4, X9, X9
+	VMOVDQU      X9, (R11)
+	ADDQ         $0x40, R10
+	ADDQ         $0x10, R11
+	DECQ         R12
+	JNZ          sixteen
+
+rest:
+	TESTQ        R13, R13
+	JZ           next
+	VPMASKMOVD   (R10), Y7, Y9
+	VPADDD       Y6, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       Y5, Y9, Y9
+	VMINPS       Y1, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPMASKMOVD   32(R10), Y8, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y5, Y10, Y10
+	VMINPS       Y1, Y10, Y10
+	VCVTPS2DQ    Y10, Y10
+	VPACKSSDW    Y10, Y9, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VPADDSW      Y0, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X5
+	VPACKSSWB    X5, X9, X9
+	VPMAXSB      X2, X9, X9
+	VPMINSB      X3, X9, X9
+	VPXOR        X4, X9, X9
+	MOVQ         R11, R10
+	TESTQ        $0x00000008, R13
+	JZ           rows_below8
+	VMOVQ        X9, (R10)
+	VPSRLDQ      $0x08, X9, X9
+	ADDQ         $0x08, R10
+
+rows_below8:
+	TESTQ   $0x00000004, R13
+	JZ      rows_below4
+	VMOVD   X9, (R10)
+	VPSRLDQ $0x04, X9, X9
+	ADDQ    $0x04, R10
+
+rows_below4:
+	TESTQ   $0x00000002, R13
+	JZ      rows_below2
+	VPEXTRW $0x00, X9, (R10)
+	VPSRLDQ $0x02, X9, X9
+	ADDQ    $0x02, R10
+
+rows_below2:
+	TESTQ   $0x00000001, R13
+	JZ      rows_below1
+	VPEXTRB $0x00, X9, (R10)
+
+rows_below1:
+next:
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ CX, AX
+	ADDQ BX, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rescaleColumnsAVX2(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX2
+TEXT ·rescaleColumnsAVX2(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+56(FP), R9
+	MOVL         most+64(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y1
+	MOVL         zero+68(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTW X0, Y0
+	MOVL         lo+72(FP), R10
+	VMOVD        R10, X2
+	VPBROADCASTB X2, X2
+	MOVL         hi+76(FP), R10
+	VMOVD        R10, X3
+	VPBROADCASTB X3, X3
+	MOVL         sign+80(FP), R10
+	VMOVD        R10, X4
+	VPBROADCASTB X4, X4
+
+block:
+	MOVQ    DX, R10
+	MOVQ    AX, R11
+	MOVQ    SI, R12
+	CMPQ    DI, $0x10
+	JLT     part
+	VMOVUPS (R8), Y5
+	VMOVUPS (R9), Y7
+	VMOVUPS 32(R8), Y6
+	VMOVUPS 32(R9), Y8
+
+row:
+	VMOVUPS      (R10), Y9
+	VPADDD       Y7, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       Y5, Y9, Y9
+	VMINPS       Y1, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VMOVUPS      32(R10), Y10
+	VPADDD       Y8, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y6, Y10, Y10
+	VMINPS       Y1, Y10, Y10
+	VCVTPS2DQ    Y10, Y10
+	VPACKSSDW    Y10, Y9, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VPADDSW      Y0, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X10
+	VPACKSSWB    X10, X9, X9
+	VPMAXSB      X2, X9, X9
+	VPMINSB      X3, X9, X9
+	VPXOR        X4, X9, X9
+	VMOVDQU      X9, (R11)
+	ADDQ         CX, R11
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          row
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R9
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, DI
+	JNZ          block
+	JMP          end
+
+part:
+	VMOVD        DI, X5
+	VPBROADCASTD X5, Y5
+	LEAQ         sixteenPlaces<>+0(SB), AX
+	VPMOVZXBD    (AX), Y6
+	VPCMPGTD     Y6, Y5, Y9
+	VMOVD        DI, X5
+	VPBROADCASTD X5, Y5
+	LEAQ         sixteenPlaces<>+0(SB), AX
+	VPMOVZXBD    8(AX), Y6
+	VPCMPGTD     Y6, Y5, Y10
+	VPMASKMOVD   (R8), Y9, Y5
+	VPMASKMOVD   (R9), Y9, Y7
+	VPMASKMOVD   32(R8), Y10, Y6
+	VPMASKMOVD   32(R9), Y10, Y8
+
+part_row:
+	VPMASKMOVD   (R10), Y9, Y11
+	VPADDD       Y7, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       Y5, Y11, Y11
+	VMINPS       Y1, Y11, Y11
+	VCVTPS2DQ    Y11, Y11
+	VPMASKMOVD   32(R10), Y10, Y12
+	VPADDD       Y8, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VMULPS       Y6, Y12, Y12
+	VMINPS       Y1, Y12, Y12
+	VCVTPS2DQ    Y12, Y12
+	VPACKSSDW    Y12, Y11, Y11
+	VPERMQ       $0xd8, Y11, Y11
+	VPADDSW      Y0, Y11, Y11
+	VEXTRACTI128 $0x01, Y11, X12
+	VPACKSSWB    X12, X11, X11
+	VPMAXSB      X2, X11, X11
+	VPMINSB      X3, X11, X11
+	VPXOR        X4, X11, X11
+	MOVQ         R11, AX
+	TESTQ        $0x00000008, DI
+	JZ           columns_below8
+	VMOVQ        X11, (AX)
+	VPSRLDQ      $0x08, X11, X11
+	ADDQ         $0x08, AX
+
+columns_below8:
+	TESTQ   $0x00000004, DI
+	JZ      columns_below4
+	VMOVD   X11, (AX)
+	VPSRLDQ $0x04, X11, X11
+	ADDQ    $0x04, AX
+
+columns_below4:
+	TESTQ   $0x00000002, DI
+	JZ      columns_below2
+	VPEXTRW $0x00, X11, (AX)
+	VPSRLDQ $0x02, X11, X11
+	ADDQ    $0x02, AX
+
+columns_below2:
+	TESTQ   $0x00000001, DI
+	JZ      columns_below1
+	VPEXTRB $0x00, X11, (AX)
+
+columns_below1:
+	ADDQ CX, R11
+	ADDQ BX, R10
+	DECQ R12
+	JNZ  part_row
+
+end:
+	VZEROUPPER
+	RET
+
+// func rescaleRowsSmallAVX2(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX2
+TEXT ·rescaleRowsSmallAVX2(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+56(FP), R9
+	MOVL         zero+68(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTW X0, Y0
+	MOVL         lo+72(FP), R10
+	VMOVD        R10, X1
+	VPBROADCASTB X1, X1
+	MOVL         hi+76(FP), R10
+	VMOVD        R10, X2
+	VPBROADCASTB X2, X2
+	MOVL         sign+80(FP), R10
+	VMOVD        R10, X3
+	VPBROADCASTB X3, X3
+	MOVQ         DI, R13
+	ANDQ         $0x0f, R13
+	VMOVD        R13, X4
+	VPBROADCASTD X4, Y4
+	LEAQ         sixteenPlaces<>+0(SB), R10
+	VPMOVZXBD    (R10), Y5
+	VPCMPGTD     Y5, Y4, Y6
+	VMOVD        R13, X4
+	VPBROADCASTD X4, Y4
+	LEAQ         sixteenPlaces<>+0(SB), R10
+	VPMOVZXBD    8(R10), Y5
+	VPCMPGTD     Y5, Y4, Y7
+
+row:
+	MOVQ         DX, R10
+	MOVQ         AX, R11
+	MOVQ         DI, R12
+	VBROADCASTSS (R8), Y4
+	VPBROADCASTD (R9), Y5
+	SHRQ         $0x04, R12
+	JZ           rest
+
+sixteen:
+	VMOVUPS      (R10), Y8
+	VPADDD       Y5, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       Y4, Y8, Y8
+	VCVTPS2DQ    Y8, Y8
+	VMOVUPS      32(R10), Y9
+	VPADDD       Y5, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       Y4, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPACKSSDW    Y9, Y8, Y8
+	VPERMQ       $0xd8, Y8, Y8
+	VPADDSW      Y0, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPACKSSWB    X9, X8, X8
+	VPMAXSB      X1, X8, X8
+	VPMINSB      X2, X8, X8
+	VPXOR        X3, X8, X8
+	VMOVDQU      X8, (R11)
+	ADDQ         $0x40, R10
+	ADDQ         $0x10, R11
+	DECQ         R12
+	JNZ          sixteen
+
+rest:
+	TESTQ        R13, R13
+	JZ           next
+	VPMASKMOVD   (R10), Y6, Y8
+	VPADDD       Y5, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       Y4, Y8, Y8
+	VCVTPS2DQ    Y8, Y8
+	VPMASKMOVD   32(R10), Y7, Y9
+	VPADDD       Y5, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       Y4, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPACKSSDW    Y9, Y8, Y8
+	VPERMQ       $0xd8, Y8, Y8
+	VPADDSW      Y0, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X4
+	VPACKSSWB    X4, X8, X8
+	VPMAXSB      X1, X8, X8
+	VPMINSB      X2, X8, X8
+	VPXOR        X3, X8, X8
+	MOVQ         R11, R10
+	TESTQ        $0x00000008, R13
+	JZ           rows_below8
+	VMOVQ        X8, (R10)
+	VPSRLDQ      $0x08, X8, X8
+	ADDQ         $0x08, R10
+
+rows_below8:
+	TESTQ   $0x00000004, R13
+	JZ      rows_below4
+	VMOVD   X8, (R10)
+	VPSRLDQ $0x04, X8, X8
+	ADDQ    $0x04, R10
+
+rows_below4:
+	TESTQ   $0x00000002, R13
+	JZ      rows_below2
+	VPEXTRW $0x00, X8, (R10)
+	VPSRLDQ $0x02, X8, X8
+	ADDQ    $0x02, R10
+
+rows_below2:
+	TESTQ   $0x00000001, R13
+	JZ      rows_below1
+	VPEXTRB $0x00, X8, (R10)
+
+rows_below1:
+next:
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ CX, AX
+	ADDQ BX, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func rescaleColumnsSmallAVX2(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *float32, bias *int32, most float32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX2
+TEXT ·rescaleColumnsSmallAVX2(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+56(FP), R9
+	MOVL         zero+68(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTW X0, Y0
+	MOVL         lo+72(FP), R10
+	VMOVD        R10, X1
+	VPBROADCASTB X1, X1
+	MOVL         hi+76(FP), R10
+	VMOVD        R10, X2
+	VPBROADCASTB X2, X2
+	MOVL         sign+80(FP), R10
+	VMOVD        R10, X3
+	VPBROADCASTB X3, X3
+
+block:
+	MOVQ    DX, R10
+	MOVQ    AX, R11
+	MOVQ    SI, R12
+	CMPQ    DI, $0x10
+	JLT     part
+	VMOVUPS (R8), Y4
+	VMOVUPS (R9), Y6
+	VMOVUPS 32(R8), Y5
+	VMOVUPS 32(R9), Y7
+
+row:
+	VMOVUPS      (R10), Y8
+	VPADDD       Y6, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       Y4, Y8, Y8
+	VCVTPS2DQ    Y8, Y8
+	VMOVUPS      32(R10), Y9
+	VPADDD       Y7, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       Y5, Y9, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPACKSSDW    Y9, Y8, Y8
+	VPERMQ       $0xd8, Y8, Y8
+	VPADDSW      Y0, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPACKSSWB    X9, X8, X8
+	VPMAXSB      X1, X8, X8
+	VPMINSB      X2, X8, X8
+	VPXOR        X3, X8, X8
+	VMOVDQU      X8, (R11)
+	ADDQ         CX, R11
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          row
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R9
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, DI
+	JNZ          block
+	JMP          end
+
+part:
+	VMOVD        DI, X4
+	VPBROADCASTD X4, Y4
+	LEAQ         sixteenPlaces<>+0(SB), AX
+	VPMOVZXBD    (AX), Y5
+	VPCMPGTD     Y5, Y4, Y8
+	VMOVD        DI, X4
+	VPBROADCASTD X4, Y4
+	LEAQ         sixteenPlaces<>+0(SB), AX
+	VPMOVZXBD    8(AX), Y5
+	VPCMPGTD     Y5, Y4, Y9
+	VPMASKMOVD   (R8), Y8, Y4
+	VPMASKMOVD   (R9), Y8, Y6
+	VPMASKMOVD   32(R8), Y9, Y5
+	VPMASKMOVD   32(R9), Y9, Y7
+
+part_row:
+	VPMASKMOVD   (R10), Y8, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y4, Y10, Y10
+	VCVTPS2DQ    Y10, Y10
+	VPMASKMOVD   32(R10), Y9, Y11
+	VPADDD       Y7, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       Y5, Y11, Y11
+	VCVTPS2DQ    Y11, Y11
+	VPACKSSDW    Y11, Y10, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VPADDSW      Y0, Y10, Y10
+	VEXTRACTI128 $0x01, Y10, X11
+	VPACKSSWB    X11, X10, X10
+	VPMAXSB      X1, X10, X10
+	VPMINSB      X2, X10, X10
+	VPXOR        X3, X10, X10
+	MOVQ         R11, AX
+	TESTQ        $0x00000008, DI
+	JZ           columns_below8
+	VMOVQ        X10, (AX)
+	VPSRLDQ      $0x08, X10, X10
+	ADDQ         $0x08, AX
+
+columns_below8:
+	TESTQ   $0x00000004, DI
+	JZ      columns_below4
+	VMOVD   X10, (AX)
+	VPSRLDQ $0x04, X10, X10
+	ADDQ    $0x04, AX
+
+columns_below4:
+	TESTQ   $0x00000002, DI
+	JZ      columns_below2
+	VPEXTRW $0x00, X10, (AX)
+	VPSRLDQ $0x02, X10, X10
+	ADDQ    $0x02, AX
+
+columns_below2:
+	TESTQ   $0x00000001, DI
+	JZ      columns_below1
+	VPEXTRB $0x00, X10, (AX)
+
+columns_below1:
+	ADDQ CX, R11
+	ADDQ BX, R10
+	DECQ R12
+	JNZ  part_row
+
+end:
+	VZEROUPPER
+	RET
+
+// func turnBytesAVX2(dst *byte, stepDst int, src *byte, stepSrc int, n int)
+// Requires: AVX, AVX2
+TEXT ·turnBytesAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ stepDst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ stepSrc+24(FP), BX
+	MOVQ n+32(FP), SI
+
+block:
+	MOVQ         DX, DI
+	LEAQ         (DX)(BX*8), R8
+	VMOVDQU      (DI), X0
+	VINSERTI128  $0x01, (R8), Y0, Y0
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VMOVDQU      (DI), X1
+	VINSERTI128  $0x01, (R8), Y1, Y1
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VMOVDQU      (DI), X2
+	VINSERTI128  $0x01, (R8), Y2, Y2
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VMOVDQU      (DI), X3
+	VINSERTI128  $0x01, (R8), Y3, Y3
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VMOVDQU      (DI), X4
+	VINSERTI128  $0x01, (R8), Y4, Y4
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VMOVDQU      (DI), X5
+	VINSERTI128  $0x01, (R8), Y5, Y5
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VMOVDQU      (DI), X6
+	VINSERTI128  $0x01, (R8), Y6, Y6
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VMOVDQU      (DI), X7
+	VINSERTI128  $0x01, (R8), Y7, Y7
+	ADDQ         BX, DI
+	ADDQ         BX, R8
+	VPUNPCKHBW   Y4, Y0, Y8
+	VPUNPCKLBW   Y4, Y0, Y0
+	VPUNPCKHBW   Y5, Y1, Y4
+	VPUNPCKLBW   Y5, Y1, Y1
+	VPUNPCKHBW   Y6, Y2, Y5
+	VPUNPCKLBW   Y6, Y2, Y2
+	VPUNPCKHBW   Y7, Y3, Y6
+	VPUNPCKLBW   Y7, Y3, Y3
+	VPUNPCKHBW   Y2, Y0, Y7
+	VPUNPCKLBW   Y2, Y0, Y0
+	VPUNPCKHBW   Y5, Y8, Y2
+	VPUNPCKLBW   Y5, Y8, Y8
+	VPUNPCKHBW   Y3, Y1, Y5
+	VPUNPCKLBW   Y3, Y1, Y1
+	VPUNPCKHBW   Y6, Y4, Y3
+	VPUNPCKLBW   Y6, Y4, Y4
+	VPUNPCKHBW   Y1, Y0, Y6
+	VPUNPCKLBW   Y1, Y0, Y0
+	VPUNPCKHBW   Y5, Y7, Y1
+	VPUNPCKLBW   Y5, Y7, Y7
+	VPUNPCKHBW   Y4, Y8, Y5
+	VPUNPCKLBW   Y4, Y8, Y8
+	VPUNPCKHBW   Y3, Y2, Y4
+	VPUNPCKLBW   Y3, Y2, Y2
+	VPERMQ       $0xd8, Y0, Y0
+	VMOVDQU      X0, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y0, (AX)
+	ADDQ         CX, AX
+	VPERMQ       $0xd8, Y6, Y6
+	VMOVDQU      X6, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y6, (AX)
+	ADDQ         CX, AX
+	VPERMQ       $0xd8, Y7, Y7
+	VMOVDQU      X7, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y7, (AX)
+	ADDQ         CX, AX
+	VPERMQ       $0xd8, Y1, Y1
+	VMOVDQU      X1, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y1, (AX)
+	ADDQ         CX, AX
+	VPERMQ       $0xd8, Y8, Y8
+	VMOVDQU      X8, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y8, (AX)
+	ADDQ         CX, AX
+	VPERMQ       $0xd8, Y5, Y5
+	VMOVDQU      X5, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y5, (AX)
+	ADDQ         CX, AX
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      X2, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y2, (AX)
+	ADDQ         CX, AX
+	VPERMQ       $0xd8, Y4, Y4
+	VMOVDQU      X4, (AX)
+	ADDQ         CX, AX
+	VEXTRACTI128 $0x01, Y4, (AX)
+	ADDQ         CX, AX
+	ADDQ         $0x10, DX
+	SUBQ         $0x10, SI
+	JNZ          block
+	VZEROUPPER
+	RET
+
 DATA turnOrder<>+0(SB)/1, $0x00
 DATA turnOrder<>+1(SB)/1, $0x04
 DATA turnOrder<>+2(SB)/1, $0x08
@@ -5576,24 +6254,6 @@ values_end:
 	VZEROUPPER
 	MOVQ SI, ret+32(FP)
 	RET
-
-DATA sixteenPlaces<>+0(SB)/1, $0x00
-DATA sixteenPlaces<>+1(SB)/1, $0x01
-DATA sixteenPlaces<>+2(SB)/1, $0x02
-DATA sixteenPlaces<>+3(SB)/1, $0x03
-DATA sixteenPlaces<>+4(SB)/1, $0x04
-DATA sixteenPlaces<>+5(SB)/1, $0x05
-DATA sixteenPlaces<>+6(SB)/1, $0x06
-DATA sixteenPlaces<>+7(SB)/1, $0x07
-DATA sixteenPlaces<>+8(SB)/1, $0x08
-DATA sixteenPlaces<>+9(SB)/1, $0x09
-DATA sixteenPlaces<>+10(SB)/1, $0x0a
-DATA sixteenPlaces<>+11(SB)/1, $0x0b
-DATA sixteenPlaces<>+12(SB)/1, $0x0c
-DATA sixteenPlaces<>+13(SB)/1, $0x0d
-DATA sixteenPlaces<>+14(SB)/1, $0x0e
-DATA sixteenPlaces<>+15(SB)/1, $0x0f
-GLOBL sixteenPlaces<>(SB), RODATA|NOPTR, $16
 
 // func curve16AVX512(dst *int16, src *int16, n int, table *uint32, mul int32, round int32, shift int32, bits int32, mask int32, above int32, below int32, out int32)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2

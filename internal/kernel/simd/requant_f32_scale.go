@@ -83,8 +83,35 @@ func (e *Elements) Transpose8(dst []uint8, stepDst int, src []uint8, stepSrc, ro
 		for j := 0; j < cols; j += 16 {
 			// If fewer than 16 columns remain, the last block overlaps the one before.
 			c := min(j, cols-16)
-			e.transpose8(&dst[i*stepDst+c], stepDst, &src[c*stepSrc+i], stepSrc, min(near, rows-i))
+			e.transposeBlock8(dst[i*stepDst+c:], stepDst, src[c*stepSrc+i:], stepSrc, min(near, rows-i))
 		}
 	}
 	return true
+}
+
+// transposeBlock8 transposes 16 columns of n rows.
+func (e *Elements) transposeBlock8(dst []uint8, stepDst int, src []uint8, stepSrc, n int) {
+	const block = 16
+	whole := n
+	if !e.transpose8Tail {
+		whole = n / block * block
+	}
+	if whole > 0 {
+		e.transpose8(&dst[0], stepDst, &src[0], stepSrc, whole)
+	}
+	switch {
+	case whole == n:
+	case n >= block:
+		// The last block overlaps the one before.
+		e.transpose8(&dst[(n-block)*stepDst], stepDst, &src[n-block], stepSrc, block)
+	default:
+		var in, out [block * block]uint8
+		for c := range block {
+			copy(in[c*block:], src[c*stepSrc:][:n])
+		}
+		e.transpose8(&out[0], block, &in[0], block, block)
+		for r := range n {
+			copy(dst[r*stepDst:][:block], out[r*block:])
+		}
+	}
 }

@@ -2949,13 +2949,25 @@ func requantiseLast64UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, row
 func rescaleAVX2(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
 
 //go:noescape
+func rescaleColumnsAVX2(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
 func rescaleColumnsAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
+func rescaleColumnsSmallAVX2(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
 
 //go:noescape
 func rescaleColumnsSmallAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
 
 //go:noescape
+func rescaleRowsAVX2(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
 func rescaleRowsAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
+
+//go:noescape
+func rescaleRowsSmallAVX2(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
 
 //go:noescape
 func rescaleRowsSmallAVX512(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales *float32, bias *int32, most float32, zero, lo, hi, sign int32)
@@ -3538,6 +3550,9 @@ func toHalfAVX2(dst *uint16, src *float32, n int)
 
 //go:noescape
 func turnAVX2(dst *uint32, stepDst int, src *uint32, stepSrc, n int)
+
+//go:noescape
+func turnBytesAVX2(dst *byte, stepDst int, src *byte, stepSrc, n int)
 
 //go:noescape
 func turnBytesAVX512(dst *byte, stepDst int, src *byte, stepSrc, n int)
