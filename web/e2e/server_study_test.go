@@ -68,6 +68,14 @@ func TestServerStudy(t *testing.T) {
 	s.wait(`location.pathname.startsWith("/runs/") && ` + framed + ` && ` + sliders)
 	run := eval[string](s, "location.pathname")
 
+	// At first, the page shows what the plan predicts, and says which layers stay as they are.
+	if got := eval[string](s, `fetch("/runs/" + location.pathname.split("/")[2] + "/report?as=.json").then((r) => r.json()).then((s) => s.plans.at(-1).predicted.speedup).then((m) => (m.median ?? m.mean ?? m.min).toFixed(2))`); got != eval[string](s, predicted+`("Speed-up, predicted").toFixed(2)`) {
+		t.Errorf("the plan predicts a speed-up of %s, the page shows %s", got, eval[string](s, predicted+`("Speed-up, predicted").toFixed(2)`))
+	}
+	if got := eval[string](s, `document.querySelector("main .whole .left")?.innerText ?? ""`); !strings.Contains(got, "as plans do") || !strings.Contains(got, "the first layer is not changed") {
+		t.Errorf("of layers that stay it says %q", got)
+	}
+
 	// The effect of a slider is there at once, and follows the curves.
 	click := func(text string) {
 		t.Helper()
@@ -82,9 +90,12 @@ func TestServerStudy(t *testing.T) {
 		eval[any](s, `(() => { const e = document.querySelector(`+quote(selector)+`); e.value = `+quote(value)+`;
 			for (const type of ["input", "change"]) e.dispatchEvent(new Event(type, { bubbles: true })); return null; })()`)
 	}
+	lacks := `document.querySelector("main .lacks").innerText`
+	s.wait(lacks + `.includes("change a layer first")`)
 	choose("main .whole select", "filter")
 	choose("main input[name=whole]", "50")
 	s.wait(predicted + `("Speed-up, predicted") > 1`)
+	s.wait(`!` + lacks + `.includes("change a layer first") && ` + lacks + `.includes("Write the model of these sliders first")`)
 	half := eval[float64](s, predicted+`("Weights")`)
 	choose("main input[name=whole]", "70") // between levels that were measured
 	s.wait(predicted + `("Speed-up, predicted") > 1 && ` + predicted + `("Weights") < ` + strconv.FormatFloat(half, 'g', -1, 64))
@@ -159,6 +170,11 @@ func TestServerMatrix(t *testing.T) {
 	s.wait(settingsShown)
 	s.fill("chip", "nrf52840")
 	s.profiled("ds_cnn.yaml")
+	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
+	s.wait(settingsShown)
+	eval[any](s, `(document.querySelector("main details").open = true, null)`)
+	s.fill("batch", "2")
+	s.profiled("ds_cnn.yaml")
 	eval[any](s, `document.querySelector('nav a[href="/projects"]').click()`)
 	s.wait(`document.querySelector("main li a")`)
 	s.must(s.Do(chromedp.Click(`main li a`)))
@@ -172,6 +188,13 @@ func TestServerMatrix(t *testing.T) {
 	eval[any](s, cell("0", "0")+`.querySelector("button").focus()`)
 	s.must(s.Press(kb.ArrowRight + kb.Enter))
 	s.wait(cell("0", "1") + `.querySelector("button[aria-pressed]") && document.querySelectorAll("main .best").length === 1`)
+	// Two inferences at once take longer than one: that figure competes with none.
+	if got := eval[string](s, cell("0", "0")+`.innerText`); !strings.Contains(got, "batch=2") {
+		t.Errorf("the cell of two settings reads %q", got)
+	}
+	if eval[bool](s, `[...document.querySelectorAll("main .cell")].some((c) => c.innerText.includes("batch=2") && c.querySelector(".best"))`) {
+		t.Error("a figure of another batch is the best")
+	}
 	s.must(s.Do(chromedp.Click(`main input[list=matrix-targets]`)))
 	s.must(s.Press("esp32" + kb.Enter))
 	s.wait(`document.querySelectorAll("main td button.absent").length === 3 && location.search.includes("targets=esp32")`)

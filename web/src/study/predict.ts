@@ -41,6 +41,24 @@ const kind = (c: Change) => `${c.structure ?? ""}|${c.format ?? ""}`;
 const none = (c: Change | undefined) => !c || (!c.structure && !c.format);
 const removes = (c: Change) => c.structure === "channel" || c.structure === "filter";
 
+/** A part of the whole time is as uncertain for any change as if it were saved. */
+const overhead = 0.1;
+
+/** The fewest models with mixed changes for a fit. */
+const fewest = 4;
+
+/** converted is the share of the outputs between int8 layers and others, as if each layer read the
+ * one before. */
+function converted(layers: Layer[], changes: (Change | undefined)[]): number {
+  const sizes = layers.map((l) => (l.macs !== undefined && l.cols > 0 ? l.macs / l.cols : 0));
+  const is = (i: number) => changes[i]?.format === "int8";
+  let crossed = 0;
+  // The size of the input of the first layer is unknown: that of its output stands for it.
+  for (let i = 0; i <= layers.length; i++) if (is(i) !== is(i - 1)) crossed += sizes[Math.max(0, i - 1)] ?? 0;
+  const all = sizes.reduce((a, b) => a + b, 0);
+  return all > 0 ? crossed / all : 0;
+}
+
 interface Effect {
   own: Curve;
   others: Map<number, Curve>;
@@ -55,7 +73,9 @@ export class Model {
   private readonly bases: number[];
   private readonly outside: number;
   private readonly whole: number;
-  private readonly gain: number;
+  private gain = 1;
+  /** Time to convert the outputs of all layers, as a share of the unchanged model's time. */
+  private convert = 0;
   private readonly adds: "noise" | "plain";
 
   constructor(
@@ -72,16 +92,19 @@ export class Model {
     this.adds = loss?.metric === "snr_db" ? "noise" : "plain";
     for (const p of speed?.points ?? []) this.addSpeed(p);
     this.addLosses();
-    this.gain = 1;
-    this.gain = this.fit();
+    this.fit();
+  }
+
+  /** Times were measured on a computer: conversions and the factor on savings count. */
+  private get measured(): boolean {
+    return this.speed?.target === "host" && !this.speed.counted;
   }
 
   private addSpeed(p: SpeedPoint) {
     const of = this.effects[p.layer];
     if (!of) return;
     let own = ratio(p, denseTime(this.speed, p.layer));
-    const measured = this.speed?.target === "host" && !this.speed.counted;
-    if (own !== undefined && measured && !p.others?.length && (p.cause === "no_kernel" || p.cause === "unsettled")) own = 1;
+    if (own !== undefined && this.measured && !p.others?.length && (p.cause === "no_kernel" || p.cause === "unsettled")) own = 1;
     if (own === undefined) return;
     const k = kind(p.change);
     let e = of.get(k);
@@ -127,19 +150,29 @@ export class Model {
     }
   }
 
-  /** fit is the factor on savings that fits the models with mixed changes best. */
-  private fit(): number {
-    let up = 0;
-    let down = 0;
+  /** fit finds the factor on savings and the time of conversions from the models with mixed
+   * changes, by least squares. Errors of a model grow with its savings. */
+  private fit() {
+    if (!this.measured || best(this.speed?.latency_s) === undefined || this.whole <= 0) return;
+    let [n, ss, sc, cc, es, ec] = [0, 0, 0, 0, 0, 0];
     for (const m of this.speed?.mixed ?? []) {
-      const measured = best(m.ratio);
-      const t = this.time(m.changes);
-      if (measured === undefined || t === undefined || this.whole <= 0) continue;
-      const saved = 1 - t / this.whole;
-      up += saved * (1 - measured);
-      down += saved * saved;
+      const ratio = best(m.ratio);
+      const t = this.sum(m.changes);
+      if (ratio === undefined || t === undefined) continue;
+      const scale = t.saved / this.whole + overhead;
+      const [e, s, c] = [(ratio - t.time / this.whole) / scale, t.saved / this.whole / scale, converted(this.study.layers, m.changes) / scale];
+      n++;
+      ss += s * s;
+      sc += s * c;
+      cc += c * c;
+      es += e * s;
+      ec += e * c;
     }
-    return down > 0 ? Math.min(2, Math.max(0.05, up / down)) : 1;
+    if (n < fewest) return;
+    const d = ss * cc - sc * sc;
+    const [a, b] = d > 1e-9 * ss * cc ? [(es * cc - ec * sc) / d, (ec * ss - es * sc) / d] : [0, -1];
+    if (b >= 0) [this.gain, this.convert] = [1 - a, b];
+    else if (ss > 0) this.gain = 1 - es / ss;
   }
 
   /** kinds lists structures and formats that were measured for a layer, as changes without a level. */
@@ -171,7 +204,8 @@ export class Model {
     return this.effects[layer].get(kind(c))?.tied ?? [];
   }
 
-  private time(changes: (Change | undefined)[], unknown: number[] = []): number | undefined {
+  /** sum adds the times of layers up, and how far they change. */
+  private sum(changes: (Change | undefined)[], unknown: number[] = []): { time: number; saved: number } | undefined {
     const of = this.bases.map(() => 1);
     let rest = 0;
     let complete = this.whole > 0;
@@ -190,7 +224,16 @@ export class Model {
       rest += this.gain * (at(e!.rest, c!.level ?? 0) ?? 0);
     });
     if (!complete) return undefined;
-    return Math.max(Math.min(0, this.outside), this.outside + rest) + of.reduce((sum, r, i) => sum + r * this.bases[i], 0);
+    const outside = Math.max(Math.min(0, this.outside), this.outside + rest);
+    return {
+      time: outside + of.reduce((sum, r, i) => sum + r * this.bases[i], 0),
+      saved: Math.abs(outside - this.outside) + of.reduce((sum, r, i) => sum + Math.abs(1 - r) * this.bases[i], 0),
+    };
+  }
+
+  private time(changes: (Change | undefined)[], unknown: number[] = []): number | undefined {
+    const t = this.sum(changes, unknown);
+    return t && (t.saved > 0 ? t.time + this.convert * this.whole * converted(this.study.layers, changes) : t.time);
   }
 
   private lossOf(changes: (Change | undefined)[], unknown: number[]): number | undefined {
