@@ -8,13 +8,15 @@ export interface Cell {
   target: string;
   /** Series of the pair, the newest run first; several where engines or settings differ. */
   series: Latest[];
-  /** The best figure of the row is among them. */
-  best?: Latest;
+  /** Those with the best figure of the row among equal settings. */
+  best: Latest[];
 }
 
 export interface Row {
   model: string;
   cells: Cell[];
+  /** Settings of series, by id, that others of the row do not have. */
+  differs: Map<string, string>;
   /** The file of the model, for jobs of pairs that are missing; undefined if no run has it. */
   file?: Input;
 }
@@ -23,6 +25,20 @@ export interface Row {
 export interface Matrix {
   targets: string[];
   rows: Row[];
+}
+
+/** Settings that change what is computed. Others, such as a clock, belong to the target. */
+const work = /^(threads|batch|streams|shape|dim|format)=/;
+const settingsOf = (s: Series): string[] => s.settings.split(" ").filter((w) => work.test(w));
+const isThreads = (w: string) => w.startsWith("threads=");
+
+/** alike groups series whose figures compare: those of equal settings. Targets without threads, such
+ * as chips, compare with one number of threads, but with no choice of several. */
+export function alike<T extends Series>(all: T[]): T[][] {
+  const by = (key: (s: T) => string) => (list: T[]) => [...new Set(list.map(key))].map((k) => list.filter((s) => key(s) === k));
+  const rest = by((s) => settingsOf(s).filter((w) => !isThreads(w)).sort().join(" "));
+  const threads = (s: T) => settingsOf(s).find(isThreads) ?? "";
+  return rest(all).flatMap((g) => (new Set(g.map(threads).filter(Boolean)).size > 1 ? by(threads)(g) : [g]));
 }
 
 /** matrix arranges series by model and target, without studies: they change the model. Better is
@@ -34,14 +50,15 @@ export function matrix(all: Latest[], name: string, better: number, more: string
   const rows = models.map((model): Row => {
     const of = list.filter((s) => s.model === model);
     const source = of.find((s) => s.latest.model_hash && s.latest.model_file)?.latest;
-    const cells = targets.map((target): Cell => ({ target, series: of.filter((s) => s.target === target) }));
     const known = of.filter((s) => figure(s.latest, name));
+    const value = (s: Latest) => better * figure(s.latest, name)!.value;
     // One figure alone is not the best of anything.
-    if (better !== 0 && known.length > 1) {
-      const winner = known.reduce((a, b) => (better * (figure(b.latest, name)!.value - figure(a.latest, name)!.value) > 0 ? b : a));
-      cells.find((c) => c.target === winner.target)!.best = winner;
-    }
-    return { model, cells, ...(source && { file: { name: source.model_file!, hash: source.model_hash! } }) };
+    const best = better === 0 ? [] : alike(known).flatMap((g) => (g.length > 1 ? [g.reduce((a, b) => (value(b) > value(a) ? b : a))] : []));
+    const cells = targets.map((target): Cell => ({ target, series: of.filter((s) => s.target === target), best: best.filter((s) => s.target === target) }));
+    // Where all figures compare, nothing that matters differs.
+    const common = alike(of).length > 1 ? settingsOf(of[0]).filter((w) => of.every((s) => settingsOf(s).includes(w))) : undefined;
+    const differs = new Map(of.map((s) => [s.id, common ? settingsOf(s).filter((w) => !common.includes(w)).join(" ") : ""]));
+    return { model, cells, differs, ...(source && { file: { name: source.model_file!, hash: source.model_hash! } }) };
   });
   return { targets, rows };
 }
