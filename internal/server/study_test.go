@@ -136,8 +136,8 @@ func TestOptionPlaces(t *testing.T) {
 		needs   queue.Needs
 	}{
 		{work.Profile, map[string]string{"threads": "2", "engine": "litert"}, "", queue.Needs{Target: "host", Engine: "litert"}},
-		{work.Profile, map[string]string{"engine": "nope"}, `"nope": no engine has this name: expected auto, opmeter, onnxruntime`, queue.Needs{}},
-		{work.Profile, map[string]string{"engine": "opmeter,nope"}, "no engine has this name", queue.Needs{}},
+		{work.Profile, map[string]string{"engine": "nope"}, `"nope": no such name: expected auto, opmeter, onnxruntime`, queue.Needs{}},
+		{work.Profile, map[string]string{"engine": "opmeter,nope"}, `option engine "nope"`, queue.Needs{}},
 		{work.Profile, map[string]string{"engine": "opmeter,onnxruntime"}, "", queue.Needs{Target: "host"}},
 		{work.Profile, map[string]string{"on": "device:COM3", "clock": "64MHz"}, "", queue.Needs{Target: "board", Board: "COM3"}},
 		{work.Profile, map[string]string{"on": "m4", "batch": "2"}, "", queue.Needs{Target: "file"}},
@@ -151,6 +151,10 @@ func TestOptionPlaces(t *testing.T) {
 		{work.Import, map[string]string{"clock": "64MHz", "arch": "bm1684x"}, "", queue.Needs{Target: "file"}},
 		{work.Compress, map[string]string{"on": "device:COM3"}, "measures on computers", queue.Needs{}},
 		{work.Compress, map[string]string{"levels": "0.5,0.8", "precision": "int8", "max-drop": "1%"}, "", queue.Needs{Target: "host"}},
+		{work.Compress, map[string]string{"structure": "filter,circles"}, `option structure "circles": no such name: expected unstructured`, queue.Needs{}},
+		{work.Compress, map[string]string{"structure": "none", "precision": "int8,w4"}, "", queue.Needs{Target: "host"}},
+		{work.Compress, map[string]string{"precision": "int3"}, "int8", queue.Needs{}},
+		{work.Compress, map[string]string{"levels": "0.5,1.5"}, "expected shares", queue.Needs{}},
 		{work.Bench, map[string]string{"plan": "../../etc"}, "name of a plan", queue.Needs{}},
 		{work.Saved, map[string]string{"threads": "2"}, "knows no options", queue.Needs{}},
 	} {

@@ -62,6 +62,22 @@ func TestServerAlerts(t *testing.T) {
 	s.must(s.Do(chromedp.Click(`//main//button[contains(., "Acknowledge")]`)))
 	s.wait(`document.activeElement.matches("main td input")`)
 	v.look("alert", "/alerts", `document.querySelector("main tbody tr")`)
+	narrow := v.open("/alerts", 400, "")
+	narrow.wait(`document.querySelector("main tbody tr")`)
+	if got := eval[bool](narrow, `[...document.querySelectorAll("main tbody td")].every((d) => d.getBoundingClientRect().right <= 400) && document.querySelector("main .scroll").scrollWidth <= 400`); !got {
+		t.Error("a row is wider than the page of 400 pixels")
+	}
+	if got := eval[string](narrow, `getComputedStyle(document.querySelector("main tbody td"), "::before").content`); got != `"Figure"` {
+		t.Errorf("the name of the column is %s", got)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		narrow.must(narrow.Media("screen", theme))
+		for _, fault := range narrow.audit() {
+			t.Errorf("400 pixels, %s: %s", theme, fault)
+		}
+		narrow.picture("server-alert-" + theme + "-400")
+	}
+	narrow.Close()
 	s.must(s.Press("wider layer" + kb.Enter))
 	s.wait(`document.querySelector("main .empty") && !document.querySelector("nav .count")`)
 	s.must(s.Do(chromedp.Click(`main input[type=checkbox]`)))

@@ -225,7 +225,7 @@ func TestServer(t *testing.T) {
 	s.must(s.Press("ds"))
 	s.wait(`location.search === "?search=ds" && document.querySelectorAll("main tbody tr").length === 1`)
 
-	// An estimate for a chip, then one that fails, which says why.
+	// An estimate for a chip. What the server would refuse is told before a file is sent.
 	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
 	s.wait(settingsShown)
 	s.measuredOn("chip")
@@ -233,9 +233,34 @@ func TestServer(t *testing.T) {
 	s.profiled("resnet8.yaml")
 	eval[any](s, `document.querySelector('nav a[href="/"]').click()`)
 	s.wait(`document.querySelector("main input[name=chip]")?.value === "stm32h743"`)
-	s.fill("chip", "nonsense")
-	s.drop([]string{"resnet8.yaml"}, network(t, "resnet8.yaml"))
-	s.wait(`location.pathname.startsWith("/jobs/") && document.querySelector("main .error")?.innerText.includes("nonsense")`)
+	refused := func(name, value, place, file string) {
+		t.Helper()
+		s.fill(name, value)
+		s.wait(`document.querySelector("main input[name=` + name + `][aria-invalid]") && document.querySelector("main .wrong").innerText.includes(` + quote(place) + `)`)
+		s.drop([]string{"resnet8.yaml"}, network(t, "resnet8.yaml"))
+		s.wait(`document.querySelector(".files .error")?.innerText.includes(` + quote(file) + `)`)
+		if got := eval[int](s, `performance.getEntriesByType("resource").filter((e) => e.name.includes("/api/v1/files/") || e.name.endsWith("/api/v1/jobs")).length`); got != 0 {
+			t.Errorf("%s %s: %d requests for a job that is refused", name, value, got)
+		}
+		for _, fault := range s.audit() {
+			t.Errorf("%s: %s", name, fault)
+		}
+		s.must(s.Do(chromedp.Click(`//main//ul[contains(@class, "files")]//button[contains(., "Remove")]`)))
+		s.wait(`!document.querySelector("main .files")`)
+		s.fill(name, "")
+	}
+	eval[any](s, `(performance.clearResourceTimings(), null)`)
+	refused("chip", "stm32h74", "Did you mean stm32h743", "No chip is called stm32h74")
+	s.fill("chip", "stm32h743")
+	eval[any](s, `(document.querySelector("main details").open = true, null)`)
+	refused("batch", "abc", "Expected a number from 1 to 1048576", "Batch abc: expected a number")
+	s.measuredOn("computer")
+	refused("threads", "0", "Expected a number from 1 to 1024", "Threads 0: expected a number")
+	s.picture("server-refused")
+
+	// A job that fails says why.
+	s.drop([]string{"broken.yaml"}, "nonsense")
+	s.wait(`location.pathname.startsWith("/jobs/") && document.querySelector("main .error")?.innerText.includes("broken.yaml")`)
 	failed := eval[string](s, "location.pathname")
 
 	// A long job shows its progress, also after a reload, and can be cancelled.
@@ -283,10 +308,20 @@ func TestServer(t *testing.T) {
 	s.must(s.Press("build server" + kb.Enter))
 	s.wait(`document.querySelector("main .warning code")?.innerText.startsWith("opm_") && document.querySelector("main tbody")?.innerText.includes("build server")`)
 
-	// A rule that keeps the last run of each series: what would go, then what went.
+	// A rule that keeps the last run of each series: what would go, then what went. The form tells
+	// what the server would refuse.
 	retention := `document.querySelector("section[aria-labelledby=retention]")`
-	eval[any](s, `(() => { const i = `+retention+`.querySelectorAll("input[type=number]")[1]; i.value = "1";
-		i.dispatchEvent(new Event("input", { bubbles: true })); return null; })()`)
+	last := func(value string) {
+		eval[any](s, `(() => { const i = `+retention+`.querySelectorAll("input[type=number]")[1]; i.value = "`+value+`";
+			i.dispatchEvent(new Event("input", { bubbles: true })); return null; })()`)
+	}
+	last("0")
+	s.must(s.Do(chromedp.Click(`//section//button[contains(., "Show what would go")]`)))
+	if eval[bool](s, retention+`.querySelector("form").checkValidity()`) {
+		t.Error("a rule of 0 runs is valid")
+	}
+	s.wait(`document.activeElement.type === "number"`)
+	last("1")
 	s.must(s.Do(chromedp.Click(`//section//button[contains(., "Show what would go")]`)))
 	s.wait(retention + `.innerText.includes("No run would go")`)
 	s.must(s.Do(chromedp.Click(`//section//button[contains(., "Save rule")]`)))

@@ -115,11 +115,8 @@ func Check(j *queue.Job) error {
 			return fmt.Errorf("option %s: it is for %s, and the job is for %s: leave it out", name, o.At, at)
 		case !o.check(value):
 			return fmt.Errorf("option %s %q: expected %s", name, clip(value), o.Want)
-		}
-	}
-	for name := range strings.SplitSeq(j.Options["engine"], ",") {
-		if known := Engines(); name != "" && name != "auto" && !slices.Contains(known, name) {
-			return fmt.Errorf("option engine %q: no engine has this name: expected auto, %s", clip(name), strings.Join(known, ", "))
+		case o.unknown(value) != "":
+			return fmt.Errorf("option %s %q: no such name: expected %s", name, clip(o.unknown(value)), strings.Join(o.Names, ", "))
 		}
 	}
 	j.Needs = queue.Needs{Target: "file"}

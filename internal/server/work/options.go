@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/lazyregexp"
+	"github.com/opmeter/opmeter/study"
 )
 
 // Places where a job takes its figures from.
@@ -44,38 +45,62 @@ type Option struct {
 	At    string   `json:"at,omitzero" doc:"the only place that it is for: computer, board or chip; several with spaces between"`
 	// Choices are all values.
 	Choices []string `json:"choices,omitzero"`
+	// Names are all that a value consists of, with commas between.
+	Names []string `json:"names,omitzero" doc:"all names that a value consists of, with commas between"`
 	// Many says that several values may stand with commas between, each a flag of its own.
-	Many bool `json:"many,omitzero"`
+	Many  bool  `json:"many,omitzero"`
+	Limit Limit `json:"limit"`
 	// work says that figures of other values do not compare, so that it is part of the series.
-	work  bool
-	valid func(string) bool
+	work bool
+}
+
+// Limit says which values an option takes, so that a page can check them before it sends a file.
+type Limit struct {
+	As      string  `json:"as,omitzero" enum:"text,whole,number,time" doc:"absent for an option with choices"`
+	Pattern string  `json:"pattern,omitzero" doc:"regular expression of a whole text; .. and // are in none"`
+	Above   float64 `json:"above,omitzero" doc:"a number, or the seconds of a time, is above this"`
+	Most    float64 `json:"most,omitzero" doc:"the highest number, or the most seconds of a time"`
+	valid   func(string) bool
 }
 
 var both = []string{Profile, Compress}
 
+var (
+	engineNames    = append([]string{"auto"}, Engines()...)
+	structureNames = append(names(study.Structures()), "none")
+	precisionNames = append(names(study.Formats()), "none")
+)
+
+func names[T ~string](all []T) (out []string) {
+	for _, v := range all {
+		out = append(out, string(v))
+	}
+	return out
+}
+
 // options are all settings, in the order of the page.
 var options = []Option{
-	{Name: "on", Label: "Target", Kinds: both, Want: "host, the id of a target such as stm32h743, or device:PORT", valid: matches(`[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}|device:[A-Za-z0-9:_./-]{1,128}`)},
+	{Name: "on", Label: "Target", Kinds: both, Want: "host, the id of a target such as stm32h743, or device:PORT", Limit: matches(`[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}|device:[A-Za-z0-9:_./-]{1,128}`)},
 	{Name: "accelerator", Label: "Accelerator", Kinds: []string{Profile}, At: chip, Want: "mvp, cmsis or none", Choices: []string{"mvp", "cmsis", "none"}, work: true},
-	{Name: "engine", Label: "Engine", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "names as opmeter engines lists them, such as opmeter or onnxruntime", valid: matches(`[a-z][a-z0-9_.-]{0,40}(,[a-z][a-z0-9_.-]{0,40})?`)},
-	{Name: "threads", Label: "Threads", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "a number from 1 to 1024", work: true, valid: number(1, 1024)},
-	{Name: "batch", Label: "Batch", Kinds: []string{Profile, Import, Compress, Bench}, Want: "a number from 1 to 1048576", work: true, valid: number(1, 1<<20)},
-	{Name: "time", Label: "Time", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "a time above zero and at most 10m, such as 2s", valid: span(10 * time.Minute)},
-	{Name: "runs", Label: "Runs", Kinds: []string{Profile}, At: computer + " " + board, Want: "a number from 1 to 1000000", valid: number(1, 1e6)},
-	{Name: "streams", Label: "Streams", Kinds: []string{Profile}, At: computer, Want: "a number from 1 to 1024", work: true, valid: number(1, 1024)},
-	{Name: "clock", Label: "Clock", Kinds: []string{Profile, Import}, At: board + " " + chip, Want: "a frequency such as 64MHz", work: true, valid: matches(`[0-9]{1,12}(\.[0-9]{1,6})?(Hz|kHz|MHz|GHz)?`)},
-	{Name: "runtime", Label: "Runtime", Kinds: []string{Profile}, At: chip, Want: "a runtime of the target, such as tflm-cmsis-nn", work: true, valid: matches(`[a-z][a-z0-9.-]{0,40}`)},
-	{Name: "shape", Label: "Shapes", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=DIMS, such as image=1x3x224x224", work: true, valid: matches(`[^\s=,]{1,200}=[0-9]{1,9}(x[0-9]{1,9}){0,15}`)},
-	{Name: "dim", Label: "Dimensions", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=N, such as batch=8", work: true, valid: matches(`[^\s=,]{1,200}=[0-9]{1,9}`)},
-	{Name: "arch", Label: "Chip", Kinds: []string{Import}, Want: "the name of a chip, such as bm1684x", work: true, valid: matches(`[A-Za-z0-9][A-Za-z0-9_-]{0,40}`)},
-	{Name: "from", Label: "Format", Kinds: []string{Import}, Want: "a format as opmeter import --list prints it", valid: matches(`[a-z][a-z0-9-]{0,40}`)},
-	{Name: "speedup", Label: "Speed-up", Kinds: []string{Compress}, Want: "a number above 1, such as 1.5", valid: between(1, 1000)},
-	{Name: "max-drop", Label: "Loss at most", Kinds: []string{Compress}, Want: "a share such as 1%", valid: matches(`[0-9]{1,2}(\.[0-9]{1,6})?%|0\.[0-9]{1,6}`)},
-	{Name: "sparsity", Label: "Sparsity", Kinds: []string{Compress}, Want: "a share above 0 and up to 1, such as 0.8", valid: between(0, 1)},
-	{Name: "structure", Label: "Structures", Kinds: []string{Compress}, Want: "names with commas between, such as unstructured,filter; or none", valid: matches(`[a-z0-9:]{1,20}(,[a-z0-9:]{1,20}){0,9}`)},
-	{Name: "precision", Label: "Precisions", Kinds: []string{Compress}, Want: "names with commas between, such as int8,w4; or none", valid: matches(`[a-z0-9]{1,20}(,[a-z0-9]{1,20}){0,9}`)},
-	{Name: "levels", Label: "Levels", Kinds: []string{Compress}, Want: "shares with commas between, such as 0.5,0.8", valid: matches(`[01](\.[0-9]{1,6})?(,[01](\.[0-9]{1,6})?){0,19}`)},
-	{Name: "plan", Label: "Plan", Kinds: []string{Apply, Bench}, Want: "the name of a plan of the study", valid: matches(`[^\s/\\-][^/\\]{0,99}`)},
+	{Name: "engine", Label: "Engine", Kinds: []string{Profile, Compress, Bench}, At: computer, Names: engineNames, Want: "one of " + strings.Join(engineNames, ", ") + "; or two with a comma between", Limit: matches(`[a-z][a-z0-9_.-]{0,40}(,[a-z][a-z0-9_.-]{0,40})?`)},
+	{Name: "threads", Label: "Threads", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "a number from 1 to 1024", work: true, Limit: number(1, 1024)},
+	{Name: "batch", Label: "Batch", Kinds: []string{Profile, Import, Compress, Bench}, Want: "a number from 1 to 1048576", work: true, Limit: number(1, 1<<20)},
+	{Name: "time", Label: "Time", Kinds: []string{Profile, Compress, Bench}, At: computer, Want: "a time above zero and at most 10m, such as 2s", Limit: span(10 * time.Minute)},
+	{Name: "runs", Label: "Runs", Kinds: []string{Profile}, At: computer + " " + board, Want: "a number from 1 to 1000000", Limit: number(1, 1e6)},
+	{Name: "streams", Label: "Streams", Kinds: []string{Profile}, At: computer, Want: "a number from 1 to 1024", work: true, Limit: number(1, 1024)},
+	{Name: "clock", Label: "Clock", Kinds: []string{Profile, Import}, At: board + " " + chip, Want: "a frequency such as 64MHz", work: true, Limit: matches(`[0-9]{1,12}(\.[0-9]{1,6})?(Hz|kHz|MHz|GHz)?`)},
+	{Name: "runtime", Label: "Runtime", Kinds: []string{Profile}, At: chip, Want: "a runtime of the target, such as tflm-cmsis-nn", work: true, Limit: matches(`[a-z][a-z0-9.-]{0,40}`)},
+	{Name: "shape", Label: "Shapes", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=DIMS, such as image=1x3x224x224", work: true, Limit: matches(`[^\s=,]{1,200}=[0-9]{1,9}(x[0-9]{1,9}){0,15}`)},
+	{Name: "dim", Label: "Dimensions", Kinds: []string{Profile, Import, Compress, Bench}, Many: true, Want: "NAME=N, such as batch=8", work: true, Limit: matches(`[^\s=,]{1,200}=[0-9]{1,9}`)},
+	{Name: "arch", Label: "Chip", Kinds: []string{Import}, Want: "the name of a chip, such as bm1684x", work: true, Limit: matches(`[A-Za-z0-9][A-Za-z0-9_-]{0,40}`)},
+	{Name: "from", Label: "Format", Kinds: []string{Import}, Want: "a format as opmeter import --list prints it", Limit: matches(`[a-z][a-z0-9-]{0,40}`)},
+	{Name: "speedup", Label: "Speed-up", Kinds: []string{Compress}, Want: "a number above 1, such as 1.5", Limit: between(1, 1000)},
+	{Name: "max-drop", Label: "Loss at most", Kinds: []string{Compress}, Want: "a share such as 1%", Limit: matches(`[0-9]{1,2}(\.[0-9]{1,6})?%|0\.[0-9]{1,6}`)},
+	{Name: "sparsity", Label: "Sparsity", Kinds: []string{Compress}, Want: "a share above 0 and up to 1, such as 0.8", Limit: between(0, 1)},
+	{Name: "structure", Label: "Structures", Kinds: []string{Compress}, Names: structureNames, Want: "names with commas between, of " + strings.Join(structureNames, ", "), Limit: matches(`[a-z0-9:]{1,20}(,[a-z0-9:]{1,20}){0,9}`)},
+	{Name: "precision", Label: "Precisions", Kinds: []string{Compress}, Names: precisionNames, Want: "names with commas between, of " + strings.Join(precisionNames, ", "), Limit: matches(`[a-z0-9]{1,20}(,[a-z0-9]{1,20}){0,9}`)},
+	{Name: "levels", Label: "Levels", Kinds: []string{Compress}, Want: "shares with commas between, such as 0.5,0.8", Limit: matches(`(0(\.[0-9]{1,6})?|1(\.0{1,6})?)(,(0(\.[0-9]{1,6})?|1(\.0{1,6})?)){0,19}`)},
+	{Name: "plan", Label: "Plan", Kinds: []string{Apply, Bench}, Want: "the name of a plan of the study", Limit: matches(`[^\s/\\-][^/\\]{0,99}`)},
 }
 
 // Options lists the options of jobs.
@@ -110,28 +135,47 @@ func (o *Option) check(value string) bool {
 	if o.Choices != nil {
 		return slices.Contains(o.Choices, value)
 	}
-	if !o.Many {
-		return o.valid(value)
+	all := []string{value}
+	if o.Many {
+		all = strings.Split(value, ",")
 	}
-	all := strings.Split(value, ",")
-	return len(all) <= 16 && !slices.ContainsFunc(all, func(v string) bool { return !o.valid(v) })
+	return len(all) <= 16 && !slices.ContainsFunc(all, func(v string) bool { return !o.Limit.valid(v) })
 }
 
-func matches(pattern string) func(string) bool {
+// unknown returns a part of a value that is none of the names, "" if there is none.
+func (o *Option) unknown(value string) string {
+	for v := range strings.SplitSeq(value, ",") {
+		if o.Names != nil && !slices.Contains(o.Names, v) {
+			return v
+		}
+	}
+	return ""
+}
+
+func matches(pattern string) Limit {
 	re := lazyregexp.New(`^(?:` + pattern + `)$`)
-	return func(s string) bool {
+	return Limit{As: "text", Pattern: pattern, valid: func(s string) bool {
 		return re.FindString(s) != "" && !strings.Contains(s, "..") && !strings.Contains(s, "//")
-	}
+	}}
 }
 
-func number(low, high int) func(string) bool {
-	return func(s string) bool { n, err := strconv.Atoi(s); return err == nil && n >= low && n <= high }
+func number(low, high int) Limit {
+	return Limit{As: "whole", Above: float64(low - 1), Most: float64(high), valid: func(s string) bool {
+		n, err := strconv.Atoi(s)
+		return err == nil && n >= low && n <= high
+	}}
 }
 
-func between(low, high float64) func(string) bool {
-	return func(s string) bool { v, err := strconv.ParseFloat(s, 64); return err == nil && v > low && v <= high }
+func between(low, high float64) Limit {
+	return Limit{As: "number", Above: low, Most: high, valid: func(s string) bool {
+		v, err := strconv.ParseFloat(s, 64)
+		return err == nil && v > low && v <= high
+	}}
 }
 
-func span(high time.Duration) func(string) bool {
-	return func(s string) bool { d, err := time.ParseDuration(s); return err == nil && d > 0 && d <= high }
+func span(high time.Duration) Limit {
+	return Limit{As: "time", Most: high.Seconds(), valid: func(s string) bool {
+		d, err := time.ParseDuration(s)
+		return err == nil && d > 0 && d <= high
+	}}
 }

@@ -1,18 +1,8 @@
 // Calls of the API, and the state of the connection that they find.
 import type { Quantity } from "../data/profile";
 import type { Answer, Send } from "./upload";
-import { Refused } from "./upload";
+import { Problem, reason, type Labels } from "./problems";
 import type { Listed, Me, Role, System } from "./types";
-
-/** Problem is an error that the server describes. */
-export class Problem extends Refused {
-  constructor(
-    readonly status: number,
-    detail: string,
-  ) {
-    super(detail);
-  }
-}
 
 const state = $state({
   /** The server does not answer. */
@@ -47,24 +37,6 @@ function lost() {
   setTimeout(ask, retry);
 }
 
-interface ProblemBody {
-  detail?: string;
-  title?: string;
-  errors?: { message?: string; location?: string }[];
-}
-
-/** reason reads why a request was refused. */
-function reason(status: number, text: string): Problem {
-  let body: ProblemBody = {};
-  try {
-    body = (JSON.parse(text) as ProblemBody) ?? {};
-  } catch {
-    // A proxy may answer with anything.
-  }
-  const more = (body.errors ?? []).map((e) => [e.location, e.message].filter(Boolean).join(": "));
-  return new Problem(status, [body.detail ?? body.title ?? `The server answers with status ${status}.`, ...more].join("\n"));
-}
-
 /** ask sends a request outside the API and returns its answer if it succeeded. */
 export async function ask(url: string, init: RequestInit = {}): Promise<Response> {
   let r: Response;
@@ -90,9 +62,9 @@ export async function call<T = void>(method: string, path: string, body?: unknow
 /** list gets a list. */
 export const list = <T>(path: string): Promise<Listed<T>> => call<Listed<T>>("GET", path);
 
-/** describe is the text of an error. */
-export function describe(err: unknown): string {
-  if (err instanceof Problem) return err.message;
+/** describe is the text of an error. Labels are names of fields on the page. */
+export function describe(err: unknown, labels?: Labels): string {
+  if (err instanceof Problem) return err.text(labels);
   if (err instanceof TypeError) return "The server does not answer. Is it still running?";
   return err instanceof Error ? err.message : String(err);
 }
@@ -132,7 +104,7 @@ export const send: Send = (method, url, o) =>
     x.onload = () => {
       const offset = x.getResponseHeader("Upload-Offset");
       if (x.status === 401) state.signIn = true;
-      resolve({ status: x.status, offset: offset === null ? undefined : Number(offset), complete: x.getResponseHeader("Upload-Complete") === "?1", detail: x.status >= 300 && x.responseText ? reason(x.status, x.responseText).message : undefined });
+      resolve({ status: x.status, offset: offset === null ? undefined : Number(offset), complete: x.getResponseHeader("Upload-Complete") === "?1", detail: x.status >= 300 && x.responseText ? reason(x.status, x.responseText).text() : undefined });
     };
     x.onerror = () => (lost(), reject(new TypeError("the connection broke")));
     x.onabort = () => reject(new DOMException("cancelled", "AbortError"));

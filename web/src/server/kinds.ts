@@ -1,5 +1,5 @@
 // What happens with a file, by the ending of its name, and the options of its job.
-import type { Option } from "./types";
+import type { Limit, Option, Target } from "./types";
 
 /** Kinds of the jobs that a dropped file starts. */
 export type Kind = "profile" | "compress" | "import" | "saved";
@@ -59,6 +59,53 @@ export function optionsOf(all: Option[], kind: Kind, s: Settings, values = s.val
     if (place === "chip") out.on = target;
   }
   return out;
+}
+
+const units: Record<string, number> = { ns: 1e-9, us: 1e-6, µs: 1e-6, μs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
+
+/** secondsOf reads a time as "1m30s", NaN if it is none. */
+function secondsOf(text: string): number {
+  if (!/^((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(text)) return Number.NaN;
+  return [...text.matchAll(/([\d.]+)([a-zµμ]+)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * units[unit], 0);
+}
+
+function within(l: Limit, value: string): boolean {
+  if (l.as === "text") return new RegExp(`^(?:${l.pattern})$`).test(value) && !value.includes("..") && !value.includes("//");
+  const shape = l.as === "whole" ? /^\d+$/ : /^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+  const n = l.as === "time" ? secondsOf(value) : shape.test(value) ? Number(value) : Number.NaN;
+  return n > (l.above ?? 0) && n <= (l.most ?? Infinity);
+}
+
+/** The most values of an option that takes several. */
+const mostValues = 16;
+
+/** expected says what a value should be that the server would refuse, "" if it takes the value. */
+export function expected(o: Option, text: string): string {
+  const value = text.trim();
+  if (value === "" || o.choices) return "";
+  const all = o.many ? value.split(",") : [value];
+  const unknown = o.names && value.split(",").find((v) => !o.names!.includes(v));
+  if (unknown !== undefined) return `No such name: ${unknown || "empty"}. Expected ${o.want}`;
+  return all.length <= mostValues && all.every((v) => within(o.limit, v)) ? "" : `Expected ${o.want}`;
+}
+
+/** wrong says which option of a job the server would refuse, "" if none. Targets that are undefined
+ * are not checked. */
+export function wrong(all: Option[], kind: string, options: Record<string, string>, targets?: Target[]): string {
+  for (const o of all) {
+    const why = o.kinds.includes(kind) && options[o.name] ? expected(o, options[o.name]) : "";
+    if (why) return `${o.label} ${options[o.name]}: ${why[0].toLowerCase()}${why.slice(1)}.`;
+  }
+  const on = options.on ?? "";
+  return on.startsWith("device:") ? "" : unknownChip(on, targets);
+}
+
+/** unknownChip says that a chip has no description, "" if it has one or that is not known. */
+export function unknownChip(id: string, targets: Target[] | undefined): string {
+  const wanted = id.trim();
+  if (!wanted || !targets || targets.some((t) => t.id === wanted)) return "";
+  const near = targets.filter((t) => t.id.includes(wanted) || wanted.includes(t.id) || t.about.toLowerCase().includes(wanted.toLowerCase())).slice(0, 3);
+  return `No chip is called ${wanted}. ${near.length > 0 ? `Did you mean ${near.map((t) => t.id).join(", ")}?` : "Choose one of the list."}`;
 }
 
 /** missing says what the settings lack before a model can be dropped, "" if nothing. */

@@ -1,5 +1,6 @@
 // A short message with an action, such as the undo of a deletion.
 import { describe } from "./api.svelte";
+import type { Labels } from "./problems";
 
 interface Toast {
   text: string;
@@ -27,14 +28,14 @@ export function say(t: Toast) {
   timer = setTimeout(dismiss, shown);
 }
 
-/** act calls f and says what went wrong. */
-export async function act(f: () => Promise<unknown>): Promise<boolean> {
+/** act calls f and says what went wrong, with the names of fields on the page. */
+export async function act(f: () => Promise<unknown>, labels?: Labels): Promise<boolean> {
   try {
     await f();
     if (now.toast?.bad) dismiss();
     return true;
   } catch (err) {
-    say({ text: describe(err), bad: true });
+    say({ text: describe(err, labels), bad: true });
     return false;
   }
 }

@@ -25,7 +25,18 @@ export interface Option {
   kinds: string[];
   at?: string;
   choices?: string[];
+  /** All names that a value consists of, with commas between. */
+  names?: string[];
   many?: boolean;
+  limit: Limit;
+}
+
+/** Which values a setting takes. */
+export interface Limit {
+  as?: "text" | "whole" | "number" | "time";
+  pattern?: string;
+  above?: number;
+  most?: number;
 }
 
 /** A format of reports. */

@@ -1,9 +1,9 @@
 // Files on their way to the server, and the jobs made of them.
 import { plural } from "../figures/format";
-import { call, connection, describe, send } from "./api.svelte";
-import { defaults, kindOf, missing, optionsOf, places, type Kind, type Settings } from "./kinds";
+import { call, connection, describe, list, send } from "./api.svelte";
+import { defaults, kindOf, missing, optionsOf, places, wrong, type Kind, type Settings } from "./kinds";
 import { go, route } from "./router.svelte";
-import type { Input, Job } from "./types";
+import type { Input, Job, Target } from "./types";
 import { hashOf, Refused, retried, upload } from "./upload";
 
 export type State = "asks" | "queued" | "hashing" | "sending" | "broken" | "starting" | "started" | "failed";
@@ -110,6 +110,12 @@ async function start(i: Item, s: Settings) {
   try {
     const lack = i.kind === "profile" || i.kind === "compress" ? missing(s) : "";
     if (lack) throw new Refused(lack);
+    const known = connection.system?.options ?? [];
+    const options = optionsOf(known, i.kind, s, i.kind === "import" ? i.values : s.values);
+    // What the server would refuse is told before the file is sent, as far as it is known here.
+    const targets = options.on ? await list<Target>("/targets").catch(() => undefined) : undefined;
+    const why = wrong(known, i.kind, options, targets?.items);
+    if (why) throw new Refused(why);
     const files = i.model ? [i.file, i.model] : [i.file];
     const most = connection.system?.max_file_bytes;
     const inputs: { name: string; hash: string }[] = [];
@@ -128,7 +134,7 @@ async function start(i: Item, s: Settings) {
       inputs.push({ name: f.name, hash });
     }
     const once = [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
-    const body = { project: s.project.trim() || defaults.project, kind: i.kind, inputs, options: optionsOf(connection.system?.options ?? [], i.kind, s, i.kind === "import" ? i.values : s.values) };
+    const body = { project: s.project.trim() || defaults.project, kind: i.kind, inputs, options };
     const post = () => {
       i.state = "starting";
       return call<Job>("POST", "/jobs", body, { "Idempotency-Key": once });
