@@ -50,28 +50,33 @@ func (s *Server) addJobs(api huma.API) {
 		Key  string `header:"Idempotency-Key" maxLength:"200" doc:"the same key and request again return the first job"`
 		Body jobBody
 	},
-	) (*item[queue.Job], error) {
+	) (*item[jobView], error) {
 		j, err := s.newJob(ctx, in.Key, &in.Body)
-		return &item[queue.Job]{s.lacking(j)}, err
+		return &item[jobView]{s.view(j)}, err
 	}, func(o *huma.Operation) { o.DefaultStatus = 201 })
 	add(api, "GET /jobs", "list-jobs", store.Read, "List jobs that wait or run, and those that ended lately", func(ctx context.Context, in *struct {
 		Paged
 		State string `query:"state" enum:"waiting,running,done,failed,cancelled"`
 	},
-	) (*item[listed[queue.Job]], error) {
+	) (*item[listed[jobView]], error) {
 		if err := s.queue.Up(ctx); err != nil {
 			return nil, err
 		}
 		all := s.queue.Jobs(func(j *queue.Job) bool {
 			return who(ctx).sees(j.Project) && (in.State == "" || string(j.State) == in.State) && (in.Before == "" || position(j) < in.Before)
 		})
-		return &item[listed[queue.Job]]{cut(all, in.Limit, position)}, nil
+		part := cut(all, in.Limit, position)
+		out := listed[jobView]{Items: make([]jobView, len(part.Items)), Next: part.Next}
+		for i, j := range part.Items {
+			out.Items[i] = jobView{j, s.silent(&j)}
+		}
+		return &item[listed[jobView]]{out}, nil
 	})
-	add(api, "GET /jobs/{id}", "get-job", store.Read, "The state of a job", func(ctx context.Context, in *Named) (*item[queue.Job], error) {
+	add(api, "GET /jobs/{id}", "get-job", store.Read, "The state of a job", func(ctx context.Context, in *Named) (*item[jobView], error) {
 		j, err := s.job(ctx, in.ID)
-		return &item[queue.Job]{j}, err
+		return &item[jobView]{s.view(j)}, err
 	})
-	add(api, "POST /jobs/{id}/cancel", "cancel-job", store.Start, "End a job", func(ctx context.Context, in *Named) (*item[queue.Job], error) {
+	add(api, "POST /jobs/{id}/cancel", "cancel-job", store.Start, "End a job", func(ctx context.Context, in *Named) (*item[jobView], error) {
 		if _, err := s.job(ctx, in.ID); err != nil {
 			return nil, err
 		}
@@ -79,28 +84,37 @@ func (s *Server) addJobs(api huma.API) {
 		if err == nil {
 			err = s.log(ctx, who(ctx).name, "cancel job", in.ID)
 		}
-		return &item[queue.Job]{j}, err
+		return &item[jobView]{s.view(j)}, err
 	})
 	sse.Register(api, huma.Operation{
 		OperationID: "follow-job", Method: "GET", Path: prefix + "/jobs/{id}/events", Summary: "Follow a job until it ends",
 		Metadata: map[string]any{roleKey: store.Read}, Security: []map[string][]string{{"token": {}}},
 		Errors: []int{401, 403, 422, 429},
-	}, map[string]any{"state": queue.Job{}, "absent": absent{}}, func(ctx context.Context, in *Named, send sse.Sender) {
+	}, map[string]any{"state": jobView{}, "absent": absent{}}, func(ctx context.Context, in *Named, send sse.Sender) {
 		if j, err := s.job(ctx, in.ID); err != nil || j.State.Ended() {
 			if err != nil {
 				_ = send.Data(absent{err.Error()})
 			} else {
-				_ = send.Data(j)
+				_ = send.Data(s.view(j))
 			}
 			return
 		}
 		states, stop := s.queue.Follow(in.ID)
 		defer stop()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		var sent jobView
 		for {
 			select {
 			case j := <-states:
-				if send.Data(s.lacking(j)) != nil || j.State.Ended() {
+				if sent = s.view(j); send.Data(sent) != nil || j.State.Ended() {
 					return
+				}
+			case <-tick.C: // a worker falls silent without a change of the state
+				if now := s.view(sent.Job); now.Silent != sent.Silent {
+					if sent = now; send.Data(sent) != nil {
+						return
+					}
 				}
 			case <-ctx.Done():
 				return
@@ -121,7 +135,7 @@ func describeEvents(api huma.API, path string) {
 	schema.Schema = &huma.Schema{Type: "object", Required: []string{"data"}, Properties: map[string]*huma.Schema{
 		"event": {Type: "string", Enum: []any{"state", "absent"}},
 		"data": {Type: "string", Extensions: map[string]any{"contentMediaType": "application/json", "contentSchema": map[string]any{"anyOf": []any{
-			map[string]string{"$ref": "#/components/schemas/Job"}, map[string]string{"$ref": "#/components/schemas/Absent"},
+			map[string]string{"$ref": "#/components/schemas/JobView"}, map[string]string{"$ref": "#/components/schemas/Absent"},
 		}}}},
 	}}
 }
@@ -135,7 +149,7 @@ type absent struct {
 func (s *Server) job(ctx context.Context, id string) (queue.Job, error) {
 	j, err := s.queue.Job(ctx, id)
 	if err == nil && who(ctx).sees(j.Project) {
-		return s.lacking(j), nil
+		return j, nil
 	}
 	if err != nil && !errors.Is(err, queue.ErrNotFound) {
 		return j, err
@@ -149,14 +163,6 @@ func (s *Server) job(ctx context.Context, id string) (queue.Job, error) {
 		return queue.Job{}, err
 	}
 	return queue.Job{ID: id, Project: r.Project, State: queue.Done, Runs: []string{r.ID}, Created: r.Created, Changed: r.Created, Inputs: []queue.Input{}}, nil
-}
-
-// lacking says of a job that waits what no worker has.
-func (s *Server) lacking(j queue.Job) queue.Job {
-	if j.State == queue.Waiting {
-		j.Lacks = s.queue.Lacks(j.Needs)
-	}
-	return j
 }
 
 // newJob checks a job and queues it.

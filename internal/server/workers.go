@@ -75,7 +75,7 @@ func (s *Server) addWorkers(api huma.API) {
 		if err := whole(ctx); err != nil {
 			return nil, err
 		}
-		err := s.queue.Renew(ctx, in.Body.Token, in.Body.Doing, in.Body.Share)
+		err := s.renew(ctx, in.Body)
 		if errors.Is(err, queue.ErrStop) {
 			return &item[renewed]{renewed{Stop: true}}, nil
 		}
@@ -158,7 +158,7 @@ func (h here) Lease(ctx context.Context, worker string, o *queue.Offers) (*queue
 }
 
 func (h here) Renew(ctx context.Context, r work.Renewal) error {
-	return h.s.queue.Renew(ctx, r.Token, r.Doing, r.Share)
+	return h.s.renew(ctx, r)
 }
 
 func (h here) End(ctx context.Context, e work.End) error {

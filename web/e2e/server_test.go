@@ -49,13 +49,14 @@ func serve(t *testing.T) *service {
 	return v
 }
 
-func (v *service) start(listen string) {
+func (v *service) start(listen string, more ...string) {
 	v.t.Helper()
 	dir, err := programs()
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.run = exec.Command(filepath.Join(dir, "opmeter-server"), "serve", "-opmeter", filepath.Join(dir, "opmeter"), "-data", v.data, "-listen", listen)
+	args := append([]string{"serve", "-opmeter", filepath.Join(dir, "opmeter"), "-data", v.data, "-listen", listen}, more...)
+	v.run = exec.Command(filepath.Join(dir, "opmeter-server"), args...)
 	v.run.Stderr = os.Stderr
 	out, err := v.run.StdoutPipe()
 	if err == nil {
@@ -358,6 +359,28 @@ func TestServerGone(t *testing.T) {
 	s.picture("server-gone")
 	v.start(address)
 	s.wait(`!document.querySelector(".connection").innerText && document.querySelector("main .empty")`)
+}
+
+// TestServerSilent: a server that was killed with a job shows no old progress when it is back.
+func TestServerSilent(t *testing.T) {
+	v := serve(t)
+	s := v.open("/", 1400, "ERR_")
+	s.wait(settingsShown)
+	eval[any](s, `(document.querySelector("main details").open = true, null)`)
+	s.fill("time", "5m")
+	s.drop([]string{"resnet8.yaml"}, network(t, "resnet8.yaml"))
+	s.wait(`location.pathname.startsWith("/jobs/") && document.querySelector("main progress")?.value > 0`)
+	job := eval[string](s, "location.pathname")
+	address := strings.TrimSuffix(strings.TrimPrefix(v.url, "http://"), "/")
+	if err := v.run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = v.run.Wait() // killed
+	v.start(address, "-worker=false")
+	silent := `document.querySelector("main .warning[role=status]")?.innerText.startsWith("No sign of life") && !document.querySelector("main progress")`
+	s.wait(silent)
+	v.look("silent", job, silent)
+	v.look("silent-jobs", "/", `document.querySelector("main tbody")?.innerText.includes("Worker silent")`)
 }
 
 // TestServerSignIn: a server that needs a token asks for it, by a stand-in for the API.

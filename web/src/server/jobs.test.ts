@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { announced, ended, needs, problem, spent, stateOf, title, what } from "./jobs";
+import { announced, doing, ended, needs, problem, spent, stateOf, title, what } from "./jobs";
 import type { Job } from "./types";
 
 const job = (j: Partial<Job>): Job => ({ id: "1", project: "p", kind: "profile", inputs: [{ name: "a.tflite", hash: "" }], created_ms: 1000, changed_ms: 1000, state: "running", ...j });
@@ -45,4 +45,14 @@ test("times", () => {
 test("a screen reader is told quarters", () => {
   const told = [0, 0.1, 0.24, 0.25, 0.3, 0.5, 0.74, 0.75, 1].map((share) => announced(job({ share })));
   expect([...new Set(told)]).toEqual(["Running", "Running, 25 %", "Running, 50 %", "Running, 75 %", "Running, 100 %"]);
+});
+
+test("a worker that is silent shows no old progress", () => {
+  const j = job({ worker: "board 7\u202e", doing: "measuring", share: 0.43 });
+  expect([stateOf(j), doing(j), announced(j)]).toEqual(["Running", "measuring", "Running, 25 %"]);
+  const silent = { ...j, silent_ms: 1000 };
+  expect(stateOf(silent)).toBe("Worker silent");
+  expect(announced(silent)).toBe("Worker silent");
+  expect(doing(silent)).toMatch(/^No sign of life from board 7\\u\{202e\} since [\d:]{8}\. If/);
+  expect(stateOf({ ...silent, state: "done" })).toBe("Done");
 });

@@ -13,7 +13,16 @@ export const title = (j: Job): string => clean(j.inputs[0]?.name) || "Job";
 /** stateOf describes the state of a job. */
 export function stateOf(j: Job): string {
   if (j.stop && !ended(j)) return "Cancelling";
+  if (j.silent_ms && j.state === "running") return "Worker silent";
   return { waiting: "Waiting", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled" }[j.state] ?? clean(j.state);
+}
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+/** doing describes what the worker of a job does, as far as it is not old. */
+export function doing(j: Job): string {
+  if (j.silent_ms) return `No sign of life from ${clean(j.worker) || "the worker"} since ${clock.format(j.silent_ms)}. If it does not come back, another worker begins the job again.`;
+  return clean(j.doing);
 }
 
 /** what describes what a job does. */
@@ -63,6 +72,6 @@ export function spent(j: Job, now: number): string {
 
 /** announced is what a screen reader is told: each state, and each quarter of the progress. */
 export function announced(j: Job): string {
-  const quarter = j.share === undefined ? 0 : Math.floor(j.share * 4) * 25;
+  const quarter = j.share === undefined || j.silent_ms ? 0 : Math.floor(j.share * 4) * 25;
   return `${stateOf(j)}${j.state === "running" && quarter > 0 ? `, ${quarter} %` : ""}`;
 }

@@ -139,6 +139,8 @@ export interface Job {
   error?: string;
   /** What no worker has that the job waits for. */
   lacks?: string;
+  /** When the worker of a job that runs was last heard, undefined while it is heard. */
+  silent_ms?: number;
 }
 
 export interface Point {
