@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -59,6 +60,9 @@ func parse(data []byte, name string) (*graph.Model, error) {
 		Format: "gguf", Path: name, Name: b.g.Name, Description: f.Text("general.description"), FileBytes: int64(len(data)),
 		Opsets: map[string]int{graph.ONNX: opset, graph.Microsoft: 1}, IRVersion: f.Version, Graphs: []*graph.Graph{b.g},
 		Warnings: b.warnings,
+	}
+	if f.Float(b.key("context_length"), 0) > 0 {
+		m.Metadata = []graph.Metadata{{Name: "context_length", Data: strconv.AppendInt(nil, int64(b.context), 10)}}
 	}
 	m.Convert = sync.OnceValue(b.convert)
 	return m, m.Validate()

@@ -12,6 +12,8 @@ import (
 	"github.com/opmeter/opmeter/internal/model/gguf"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/llm"
 	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
@@ -183,6 +185,54 @@ func decode(t *testing.T, file []byte, past []*tensor.Tensor, ids ...int64) (log
 		caches = append(caches, &c)
 	}
 	return bytesOf(s.Output(0)), caches
+}
+
+// TestPhases detects the caches, and compares decode after a prefill with a longer prefill.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	file := model("llama")
+	m, err := gguf.Parse(file, "small.gguf")
+	if err == nil {
+		err = m.Complete()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := llm.Detect(m)
+	if err != nil || l == nil || l.Layers != 2 || l.Heads != 2 || l.HeadSize != 16 || l.Context != 128 || l.Vocabulary != 50 || l.CacheBytes(1, 10) != 2*2*10*2*16*4 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	ids := []int64{3, 17, 20, 5, 9, 40}
+	want, _ := decode(t, file, nil, ids...)
+	_, caches := decode(t, file, nil, ids[:5]...)
+	for name, p := range map[string]llm.Phase{"prefill": {Batch: 1, Tokens: 6}, "decode": {Batch: 1, Tokens: 1, Depth: 5}} {
+		o, err := l.Feed(inputs.Options{}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, _, err := inputs.Inputs(m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(tensor.Of[int64](in[0]), ids[p.Depth:])
+		if p.Depth > 0 {
+			copy(in[3:], caches)
+		}
+		s, err := engine.New(m, in, engine.Options{Registry: operators.Registry()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := bytesOf(s.Output(0))
+		for i, w := range want {
+			if !(math.Abs(float64(got[i]-w)) <= 1e-4) {
+				t.Errorf("%s: logit %d is %v, want %v", name, i, got[i], w)
+			}
+		}
+	}
 }
 
 func bytesOf(x *tensor.Tensor) []float32 { return append([]float32(nil), tensor.Of[float32](x)...) }

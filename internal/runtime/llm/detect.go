@@ -1,0 +1,352 @@
+// Package llm recognises language models that keep the keys and values of earlier tokens in caches,
+// and makes the inputs of their phases: prefill of a prompt and decode of a token.
+package llm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+)
+
+// Role is what an input of a language model is for.
+type Role string
+
+// Roles of inputs.
+const (
+	Tokens     Role = "tokens"     // numbers of the new tokens
+	Embeddings Role = "embeddings" // of the new tokens
+	Mask       Role = "mask"       // which positions count, those in the cache included
+	Positions  Role = "positions"  // of the new tokens
+	LastKey    Role = "last key"   // index of the last position, of each sequence
+	Total      Role = "total"      // number of positions, those in the cache included
+	UseCache   Role = "use cache"  // whether the cache holds anything
+	Logits     Role = "logits"     // for how many tokens logits are needed
+)
+
+// names has the roles of inputs by the names that exporters give them.
+var names = map[string]Role{
+	"input_ids": Tokens, "inputs_embeds": Embeddings,
+	"attention_mask": Mask, "position_ids": Positions, "cache_position": Positions,
+	"seqlens_k": LastKey, "total_sequence_length": Total,
+	"use_cache_branch": UseCache, "num_logits_to_keep": Logits,
+}
+
+// renamed says how the name of a cache after a run follows from its name before.
+var renamed = []struct{ past, present string }{{"past_key_values", "present"}, {"past", "present"}}
+
+// operators have caches of keys and values among their inputs, from past on, and their outputs,
+// from 1 on. Lengths are inputs with a role.
+var operators = map[string]struct {
+	past    int
+	lengths map[int]Role
+}{
+	"com.microsoft:GroupQueryAttention": {3, map[int]Role{5: LastKey, 6: Total}},
+	"com.microsoft:MultiHeadAttention":  {6, nil},
+	"Attention":                         {4, nil},
+}
+
+// Model is a language model with caches.
+type Model struct {
+	// Inputs has the roles of inputs by position, without caches.
+	Inputs map[int]Role
+	// Caches are in the order of the inputs.
+	Caches []Cache
+	// Layers, Heads and HeadSize are the number of caches of keys, the heads in each and the
+	// elements of a head; heads or their size are 0 if they differ between layers.
+	Layers, Heads, HeadSize int
+	// Type is that of the elements of the first cache.
+	Type tensor.Type
+	// Shared says that the caches are buffers of a fixed length, Capacity: a run writes to rows
+	// that follow the valid ones. Other caches grow: a run copies them.
+	Shared   bool
+	Capacity int
+	// Context is the largest number of positions, 0 if unknown.
+	Context int
+	// Vocabulary is the number of different tokens, 0 if unknown.
+	Vocabulary int
+
+	g *graph.Graph
+}
+
+// Cache is a cache of keys, values or both.
+type Cache struct {
+	// Input and Output are the positions among the inputs and outputs of the graph.
+	Input, Output int
+	// Axis is the dimension of the positions, Batch that of the sequences.
+	Axis, Batch int
+	shape       []int // as declared
+	kind        tensor.Type
+}
+
+// UnsupportedError says why the phases of a language model cannot be run.
+type UnsupportedError struct{ Text string }
+
+// Error returns the reason.
+func (e *UnsupportedError) Error() string { return e.Text }
+
+func unsupported(format string, args ...any) error {
+	return &UnsupportedError{fmt.Sprintf(format, args...)}
+}
+
+// Detect returns the language model in a graph, nil for a model without caches of keys and values
+// or without tokens. The error is an [UnsupportedError].
+func Detect(m *graph.Model) (*Model, error) {
+	d := detection{m: &Model{Inputs: map[int]Role{}, g: m.Main()}, inputs: map[int]int{}, outputs: map[int]int{}}
+	for i, id := range d.m.g.Inputs {
+		d.inputs[id] = i
+		if r, ok := names[d.m.g.Values[id].Name]; ok {
+			d.m.Inputs[i] = r
+		}
+	}
+	for i, id := range d.m.g.Outputs {
+		if id >= 0 {
+			d.outputs[id] = i
+		}
+	}
+	pairs := d.pairs()
+	if len(pairs) == 0 || !d.m.Has(Tokens) && !d.m.Has(Embeddings) {
+		return nil, nil //nolint:nilnil // not a language model, which is no fault
+	}
+	for _, p := range pairs {
+		v := d.m.g.Values[d.m.g.Inputs[p[0]]]
+		if cross(v.Name) {
+			return nil, unsupported("%s is a cache of an encoder: models with an encoder and a decoder have no phases yet", v.Name)
+		}
+		c, err := newCache(v, p[0], p[1])
+		if err != nil {
+			return nil, err
+		}
+		d.m.Caches = append(d.m.Caches, c)
+	}
+	if err := d.sizes(); err != nil {
+		return nil, err
+	}
+	d.limits(m)
+	return d.m, nil
+}
+
+// Has reports whether an input has a role.
+func (m *Model) Has(r Role) bool {
+	for _, have := range m.Inputs {
+		if have == r {
+			return true
+		}
+	}
+	return false
+}
+
+// cross reports whether a cache holds the keys or values of an encoder, which do not grow.
+func cross(name string) bool {
+	return strings.Contains(name, ".encoder.") || strings.Contains(name, "cross")
+}
+
+type detection struct {
+	m               *Model
+	inputs, outputs map[int]int // positions by value
+}
+
+// pairs returns the positions of caches among inputs and outputs, by name or by the operator that
+// reads them, in the order of the inputs.
+func (d *detection) pairs() (all [][2]int) {
+	g := d.m.g
+	byName := map[string]int{}
+	for i, id := range g.Outputs {
+		if id >= 0 {
+			byName[g.Values[id].Name] = i
+		}
+	}
+	found := map[int]int{}
+	for i, id := range g.Inputs {
+		for _, r := range renamed {
+			if name := g.Values[id].Name; strings.Contains(name, r.past) {
+				if out, ok := byName[strings.Replace(name, r.past, r.present, 1)]; ok {
+					found[i] = out
+					break
+				}
+			}
+		}
+	}
+	for _, n := range g.Nodes {
+		o, ok := operators[n.Key()]
+		for k := range 2 {
+			if !ok || len(n.Inputs) <= o.past+k || len(n.Outputs) <= 1+k {
+				continue
+			}
+			in, isInput := d.inputs[n.Inputs[o.past+k]]
+			if out, isOutput := d.outputs[n.Outputs[1+k]]; isInput && isOutput {
+				found[in] = out
+			}
+		}
+		for k, r := range o.lengths {
+			if k < len(n.Inputs) {
+				if in, isInput := d.inputs[n.Inputs[k]]; isInput {
+					d.m.Inputs[in] = r
+				}
+			}
+		}
+	}
+	for i := range g.Inputs {
+		if out, ok := found[i]; ok {
+			all = append(all, [2]int{i, out})
+		}
+	}
+	return all
+}
+
+// newCache finds the axes of a cache: [batch, heads, positions, size], or the same with another
+// order or with keys and values in one tensor before them.
+func newCache(v *graph.Value, in, out int) (Cache, error) {
+	c := Cache{Input: in, Output: out, Axis: -1, shape: v.Shape, kind: v.Type}
+	rank := len(v.Shape)
+	if !v.HasShape || rank < 4 || rank > 5 || v.Type.Bits() == 0 {
+		return c, unsupported("cache %q has shape %s: expected 4 or 5 dimensions, such as [batch, heads, positions, size]", v.Name, tensor.FormatShape(v.Shape))
+	}
+	if rank == 5 {
+		c.Batch = 1
+	}
+	var open []int
+	for i, n := range v.Shape {
+		if n >= 0 || i == c.Batch {
+			continue
+		}
+		open = append(open, i)
+		if i < len(v.DimNames) && isLength(v.DimNames[i]) && c.Axis < 0 {
+			c.Axis = i
+		}
+	}
+	switch {
+	case c.Axis >= 0:
+	case len(open) == 1:
+		c.Axis = open[0]
+	default:
+		c.Axis = rank - 2
+	}
+	for i, n := range v.Shape {
+		if n < 0 && i != c.Axis && i != c.Batch {
+			return c, unsupported("cache %q has shape %s: dimension %d has no size in the file", v.Name, tensor.FormatShape(v.Shape), i)
+		}
+	}
+	return c, nil
+}
+
+// isLength reports whether the name of a dimension is that of a number of positions.
+func isLength(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"past", "cache", "seq", "len", "total", "context"}, func(s string) bool { return strings.Contains(name, s) })
+}
+
+// sizes determines what is equal in all caches.
+func (d *detection) sizes() error {
+	m := d.m
+	keys := 0
+	for i := range m.Caches {
+		c := &m.Caches[i]
+		if keys++; len(c.shape) == 5 {
+			keys++ // both in one
+		}
+		capacity := max(0, c.shape[c.Axis])
+		if i == 0 {
+			m.Type, m.Capacity, m.Shared = c.kind, capacity, capacity > 0
+		}
+		if capacity != m.Capacity {
+			return unsupported("the caches have different lengths: %d and %d", m.Capacity, capacity)
+		}
+		heads, size := c.headsAndSize()
+		if i == 0 {
+			m.Heads, m.HeadSize = heads, size
+		}
+		if heads != m.Heads || size != m.HeadSize {
+			m.Heads, m.HeadSize = 0, 0
+		}
+	}
+	m.Layers = keys / 2
+	return nil
+}
+
+// headsAndSize returns the two sizes beside batch and positions, 0 without them.
+func (c *Cache) headsAndSize() (heads, size int) {
+	var rest []int
+	for i, n := range c.shape {
+		if i != c.Axis && i != c.Batch && (len(c.shape) < 5 || i > 0) {
+			rest = append(rest, n)
+		}
+	}
+	if len(rest) != 2 {
+		return 0, 0
+	}
+	return rest[0], rest[1]
+}
+
+// contextKey is the name of the metadata with the largest number of positions.
+const contextKey = "context_length"
+
+// limits finds the largest number of positions, and of tokens.
+func (d *detection) limits(m *graph.Model) {
+	least := func(n int) {
+		if n > 0 && (d.m.Context == 0 || n < d.m.Context) {
+			d.m.Context = n
+		}
+	}
+	least(d.m.Capacity)
+	for _, md := range m.Metadata {
+		if n, err := strconv.Atoi(string(md.Data)); md.Name == contextKey && err == nil {
+			least(n)
+		}
+	}
+	for _, n := range d.m.g.Nodes {
+		switch n.Key() {
+		case "com.microsoft:GroupQueryAttention":
+			if n.Attrs.Bool("do_rotary", false) {
+				least(d.rows(n, 7))
+			}
+		case "com.microsoft:RotaryEmbedding":
+			least(d.rows(n, 2))
+		case "Gather", "com.microsoft:GatherBlockQuantized":
+			if len(n.Inputs) < 2 || n.Attrs.Int("axis", n.Attrs.Int("gather_axis", 0)) != 0 {
+				continue
+			}
+			switch in, ok := d.inputs[n.Inputs[1]]; {
+			case ok && d.m.Inputs[in] == Tokens:
+				d.m.Vocabulary = d.rows(n, 0)
+			case ok && d.m.Inputs[in] == Positions:
+				least(d.rows(n, 0))
+			}
+		}
+	}
+}
+
+// rows is the first size of a constant input of a node, 0 without one.
+func (d *detection) rows(n *graph.Node, k int) int {
+	if k >= len(n.Inputs) || n.Inputs[k] < 0 {
+		return 0
+	}
+	if c := d.m.g.Values[n.Inputs[k]].Const; c != nil && len(c.Shape) > 1 {
+		return c.Shape[0]
+	}
+	return 0
+}
+
+// CacheBytes is the size of the keys and values of so many positions in all caches, of a batch of
+// sequences: 2 · layers · batch · positions · heads · head size · bytes of an element.
+func (m *Model) CacheBytes(batch, positions int) int64 {
+	var sum int64
+	for i := range m.Caches {
+		c := &m.Caches[i]
+		n := tensor.Elements(c.sized(batch, positions))
+		sum += int64(c.kind.Bytes(n))
+	}
+	return sum
+}
+
+// sized is the shape of a cache of so many positions.
+func (c *Cache) sized(batch, positions int) []int {
+	s := slices.Clone(c.shape)
+	if s[c.Axis] = positions; s[c.Batch] < 0 {
+		s[c.Batch] = batch
+	}
+	return s
+}

@@ -1,0 +1,342 @@
+package llm_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/llm"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
+	"github.com/opmeter/opmeter/internal/testing/decoder"
+)
+
+// build writes a model and reads it again.
+func build(t *testing.T, c decoder.Config) *graph.Model {
+	t.Helper()
+	data, err := onnx.Encode(decoder.New(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Parse(data, "decoder.onnx", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func detect(t *testing.T, m *graph.Model) *llm.Model {
+	t.Helper()
+	l, err := llm.Detect(m)
+	if err != nil || l == nil {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	return l
+}
+
+func shared(c decoder.Config) decoder.Config {
+	c.Shared = true
+	return c
+}
+
+// TestDetect checks the sizes of a model, and the size of its caches to the byte.
+func TestDetect(t *testing.T) {
+	t.Parallel()
+	type facts struct {
+		Layers, Heads, HeadSize, Capacity, Context, Vocabulary int
+		Shared                                                 bool
+		Roles                                                  map[int]llm.Role
+	}
+	for _, test := range []struct {
+		name string
+		c    decoder.Config
+		want facts
+	}{
+		{"caches that grow", decoder.Small, facts{2, 4, 8, 0, 64, 50, false, map[int]llm.Role{0: llm.Tokens, 1: llm.Mask, 2: llm.Positions}}},
+		{"shared buffers", shared(decoder.Small), facts{2, 2, 8, 64, 64, 50, true, map[int]llm.Role{0: llm.Tokens, 1: llm.LastKey, 2: llm.Total}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := detect(t, build(t, test.c))
+			got := facts{m.Layers, m.Heads, m.HeadSize, m.Capacity, m.Context, m.Vocabulary, m.Shared, m.Inputs}
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+			const batch, depth = 3, 17
+			want := int64(2 * test.want.Layers * batch * depth * test.want.Heads * test.want.HeadSize * 4)
+			if got := m.CacheBytes(batch, depth); got != want || m.CacheBytes(1, 0) != 0 {
+				t.Errorf("%d bytes, want %d; an empty cache has %d", got, want, m.CacheBytes(1, 0))
+			}
+		})
+	}
+}
+
+// run runs a phase with given tokens and, unless it is empty, a given cache.
+func run(t *testing.T, m *graph.Model, l *llm.Model, p llm.Phase, ids []int64, caches []*tensor.Tensor) (logits []float32, after []*tensor.Tensor) {
+	t.Helper()
+	o, err := l.Feed(inputs.Options{}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _, err := inputs.Inputs(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range l.Inputs {
+		if r == llm.Tokens {
+			copy(tensor.Of[int64](in[i]), ids)
+		}
+	}
+	for i, c := range l.Caches {
+		if caches != nil {
+			in[c.Input] = caches[i]
+		}
+	}
+	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range l.Caches {
+		x := *s.Output(c.Output)
+		x.Data = bytes.Clone(x.Data)
+		after = append(after, &x)
+	}
+	return append([]float32(nil), tensor.Of[float32](s.Output(0))...), after
+}
+
+// TestPhases compares prefill of a prompt, and decode after a prefill, with the same tokens one at
+// a time.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	ids := []int64{3, 17, 20, 5, 9, 40, 0}
+	for name, c := range map[string]decoder.Config{"caches that grow": decoder.Small, "shared buffers": shared(decoder.Small)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := build(t, c)
+			l := detect(t, m)
+			var steps [][]float32
+			var caches []*tensor.Tensor
+			for i := range ids {
+				var y []float32
+				y, caches = run(t, m, l, llm.Phase{Batch: 1, Tokens: 1, Depth: i}, ids[i:i+1], caches)
+				steps = append(steps, y)
+			}
+			whole, _ := run(t, m, l, llm.Phase{Batch: 1, Tokens: len(ids)}, ids, nil)
+			last := whole[len(whole)-c.Vocabulary:]
+			near(t, "prefill", last, steps[len(ids)-1])
+			n := len(ids) - 1
+			_, caches = run(t, m, l, llm.Phase{Batch: 1, Tokens: n}, ids[:n], nil)
+			y, _ := run(t, m, l, llm.Phase{Batch: 1, Tokens: 1, Depth: n}, ids[n:], caches)
+			near(t, "decode after prefill", y, last)
+			other, _ := run(t, m, l, llm.Phase{Batch: 1, Tokens: 1, Depth: n}, ids[n:], nil)
+			if distance(other, last) < 1e-2 {
+				t.Error("a random cache gives the same logits: the cache is not read")
+			}
+			// Rows of a batch do not depend on each other.
+			two, _ := run(t, m, l, llm.Phase{Batch: 2, Tokens: len(ids)}, append(append([]int64(nil), ids...), ids...), nil)
+			near(t, "second of a batch", two[len(two)-c.Vocabulary:], last)
+		})
+	}
+}
+
+func distance(a, b []float32) (most float64) {
+	for i := range a {
+		most = max(most, math.Abs(float64(a[i]-b[i])))
+	}
+	return most
+}
+
+func near(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) || !(distance(got, want) <= 1e-4) {
+		t.Errorf("%s: %d logits differ by %v from %d", what, len(got), distance(got[:min(len(got), len(want))], want), len(want))
+	}
+}
+
+// TestCaches checks that caches are random and not constant.
+func TestCaches(t *testing.T) {
+	t.Parallel()
+	m := build(t, decoder.Small)
+	l := detect(t, m)
+	o, err := l.Feed(inputs.Options{Seed: 5}, llm.Phase{Batch: 1, Tokens: 1, Depth: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _, err := inputs.Inputs(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range l.Caches {
+		x := tensor.Of[float32](in[c.Input])
+		var sum, squares float64
+		for _, v := range x {
+			sum += float64(v)
+			squares += float64(v) * float64(v)
+		}
+		n := float64(len(x))
+		if mean, square := sum/n, squares/n; math.Abs(mean) > 0.1 || math.Abs(square-1.0/3) > 0.05 {
+			t.Errorf("cache %d has mean %v and mean square %v, want 0 and 1/3", c.Input, mean, square)
+		}
+	}
+}
+
+// model is a graph with inputs and outputs and no nodes.
+func model(in, out []*graph.Value) *graph.Model {
+	g := &graph.Graph{}
+	for _, list := range [][]*graph.Value{in, out} {
+		for _, v := range list {
+			v.ID, v.HasShape, v.Offset = len(g.Values), true, -1
+			g.Values = append(g.Values, v)
+		}
+	}
+	for i := range in {
+		g.Inputs = append(g.Inputs, i)
+	}
+	for i := range out {
+		g.Outputs = append(g.Outputs, len(in)+i)
+	}
+	return &graph.Model{Format: "onnx", Graphs: []*graph.Graph{g}}
+}
+
+func tokens(shape ...int) *graph.Value {
+	return &graph.Value{Name: "input_ids", Type: tensor.Int64, Shape: shape}
+}
+
+func cache(name string, shape ...int) *graph.Value {
+	return &graph.Value{Name: name, Type: tensor.Float16, Shape: shape}
+}
+
+// TestNames detects caches by the names that exporters give them.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		past, present string
+		shape         []int
+		axis, layers  int
+		bytes         int64 // of 10 positions
+	}{
+		{"past_key_values.0.key", "present.0.key", []int{-1, 4, -1, 8}, 2, 0, 640},
+		{"past_key_values.0.key", "present_key_values.0.key", []int{-1, 4, -1, 8}, 2, 0, 640},
+		{"past_key_self_0", "present_key_self_0", []int{1, -1, 4, 8}, 1, 0, 640},
+		{"past_0", "present_0", []int{2, -1, 4, -1, 8}, 3, 1, 1280},
+	} {
+		m := model([]*graph.Value{tokens(-1, -1), cache(test.past, test.shape...)}, []*graph.Value{cache(test.present, test.shape...)})
+		l := detect(t, m)
+		if c := l.Caches[0]; c.Axis != test.axis || l.Layers != test.layers || l.CacheBytes(1, 10) != test.bytes || l.Heads != 4 || l.HeadSize != 8 {
+			t.Errorf("%s: %+v, %d bytes", test.past, l, l.CacheBytes(1, 10))
+		}
+	}
+	for name, m := range map[string]*graph.Model{
+		"no tokens":         model([]*graph.Value{cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("present_0", 1, 4, -1, 8)}),
+		"no cache":          model([]*graph.Value{tokens(-1, -1)}, []*graph.Value{cache("logits", 1, 4, 8)}),
+		"cache without end": model([]*graph.Value{tokens(-1, -1), cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("other", 1, 4, -1, 8)}),
+	} {
+		if l, err := llm.Detect(m); l != nil || err != nil {
+			t.Errorf("%s: %+v, %v", name, l, err)
+		}
+	}
+}
+
+// TestUnsupported: what cannot be run is refused with the reason.
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	past := func(name string, shape ...int) *graph.Model {
+		return model([]*graph.Value{tokens(-1, -1), cache(name, shape...)}, []*graph.Value{cache("present"+name[len("past_key_values"):], shape...)})
+	}
+	for want, m := range map[string]*graph.Model{
+		"past_key_values.0.encoder.key is a cache of an encoder: models with an encoder and a decoder have no phases yet": past("past_key_values.0.encoder.key", -1, 4, -1, 8),
+		`cache "past_key_values.0.key" has shape 4x?x8: expected 4 or 5 dimensions, such as [batch, heads, positions, size]`: past(
+			"past_key_values.0.key", 4, -1, 8),
+		`cache "past_key_values.0.key" has shape ?x?x?x8: dimension 1 has no size in the file`: past("past_key_values.0.key", -1, -1, -1, 8),
+	} {
+		_, err := llm.Detect(m)
+		if _, ok := errors.AsType[*llm.UnsupportedError](err); !ok || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	scalar := detect(t, model([]*graph.Value{tokens(-1, -1), {Name: "attention_mask", Type: tensor.Int64}, cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("present_0", 1, 4, -1, 8)}))
+	small := detect(t, build(t, decoder.Small))
+	fixed := detect(t, model([]*graph.Value{tokens(1, 1), cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("present_0", 1, 4, -1, 8)}))
+	for _, test := range []struct {
+		m    *llm.Model
+		p    llm.Phase
+		want string
+	}{
+		{small, llm.Phase{Batch: 1, Tokens: 1, Depth: 64}, "1 tokens after 64 are 65 positions, and the model has 64"},
+		{small, llm.Phase{Batch: 1 << 21, Tokens: 60}, `input "input_ids" needs 125829120 elements, more than 16777216: use a smaller batch, prompt or context`},
+		{scalar, llm.Phase{Batch: 1, Tokens: 8}, `input "attention_mask" has no dimensions in the file`},
+		{fixed, llm.Phase{Batch: 1, Tokens: 8}, `dimension 1 of input "input_ids" is fixed at 1, and this phase needs 8`},
+		{fixed, llm.Phase{Batch: 2, Tokens: 1}, `dimension 0 of input "input_ids" is fixed at 1, and this phase needs 2`},
+	} {
+		if err := test.m.Check(test.p); err == nil || err.Error() != test.want {
+			t.Errorf("%+v: %v, want %s", test.p, err, test.want)
+		}
+	}
+	if err := fixed.Check(llm.Phase{Batch: 1, Tokens: 1, Depth: 5}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMask has a row for each token, which sees the positions up to its own.
+func TestMask(t *testing.T) {
+	t.Parallel()
+	mask := &graph.Value{Name: "attention_mask", Type: tensor.Float32, Shape: []int{-1, 1, -1, -1}}
+	l := detect(t, model([]*graph.Value{tokens(-1, -1), mask, cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("present_0", 1, 4, -1, 8)}))
+	o, err := l.Feed(inputs.Options{}, llm.Phase{Batch: 1, Tokens: 2, Depth: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const off = -math.MaxFloat32
+	want := []float64{0, 0, 0, 0, off, 0, 0, 0, 0, 0}
+	if d := cmp.Diff(want, o.Overrides.Fill["attention_mask"].Values); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if d := cmp.Diff([]int{1, 1, 2, 5}, o.Shapes["attention_mask"]); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// FuzzDetect: no file makes detection or the inputs of a phase panic or take much memory.
+func FuzzDetect(f *testing.F) {
+	for _, c := range []decoder.Config{decoder.Small, shared(decoder.Small)} {
+		c.Layers, c.MLP, c.Vocabulary = 1, 8, 4
+		data, err := onnx.Encode(decoder.New(c))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := onnx.Parse(data, "fuzz.onnx", t.TempDir())
+		if err != nil {
+			return
+		}
+		l, err := llm.Detect(m)
+		if err != nil || l == nil {
+			return
+		}
+		for _, p := range []llm.Phase{{Batch: 1, Tokens: 3}, {Batch: 2, Tokens: 1, Depth: 5}} {
+			o, err := l.Feed(inputs.Options{}, p)
+			if err != nil {
+				continue
+			}
+			for _, c := range l.Caches {
+				name := m.Main().Values[m.Main().Inputs[c.Input]].Name
+				if o.Shapes[name] == nil {
+					t.Errorf("no shape for cache %q", name)
+				}
+			}
+		}
+	})
+}
