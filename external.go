@@ -26,6 +26,9 @@ import (
 
 // profile measures with the engine that the options name.
 func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error) {
+	if o.Phases != nil {
+		return m.profilePhases(ctx, o)
+	}
 	var turn *external.Turn
 	if o.Interleaver != nil {
 		turn = o.Interleaver.t.Join()

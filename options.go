@@ -154,6 +154,11 @@ type Options struct {
 	// inference has more than a million iterations. A loop that takes longer counts as endless: it
 	// fails, and the rest of the model is measured. 0 means 3 s, negative no limit.
 	MaxLoop time.Duration
+	// Phases measures prefill and decode of a language model, each for Time or Runs and interleaved,
+	// in place of an inference. The profile is of the decode with the deepest cache, and has the times
+	// of the other phases beside: see [profile.LanguageModel]. Only Seed and Batch of Inputs apply.
+	// nil measures an inference. [DefaultPhases] suit a model.
+	Phases *Phases
 	// MaxMemory limits the bytes of inputs, results and working memory of the model. A model above
 	// the limit is refused; an operator that needs more in a run fails alone, and the model then
 	// has no latency. 0 means the memory that is free of this computer, the container and the
@@ -201,6 +206,11 @@ func (o *Options) Validate() error {
 	}
 	if err := o.fitsProgram(); err != nil {
 		return err
+	}
+	if o.Phases != nil {
+		if err := o.Phases.validate(o); err != nil {
+			return err
+		}
 	}
 	return o.Inputs.Validate()
 }

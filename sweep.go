@@ -143,6 +143,9 @@ func (o *SweepOptions) validate() error {
 	if slices.ContainsFunc(o.Engines, isProgram) {
 		return wrong("Engine", "%s", "tflm=PROGRAM cannot be swept: it takes neither batch nor threads nor streams from outside")
 	}
+	if o.Phases != nil {
+		return wrong("Phases", "%s", "a sweep has no phases: profile the model")
+	}
 	if o.Rounds < 0 || o.Rounds > mostRounds {
 		return wrong("Rounds", "use 1 to %d, not %d", mostRounds, o.Rounds)
 	}

@@ -46,6 +46,8 @@ type Profile struct {
 	Differences []Difference `json:"differences,omitzero"`
 	// Other summarises what another engine takes for the model, where one was measured too.
 	Other *OtherEngine `json:"other_engine,omitzero"`
+	// Language describes a language model and its phases, where these were measured.
+	Language *LanguageModel `json:"language_model,omitzero"`
 	// Findings says in plain words what a reader should know first.
 	Findings []Finding `json:"findings,omitzero"`
 }

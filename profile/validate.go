@@ -46,6 +46,7 @@ func (p *Profile) Validate() error {
 	c.quantities(p.Quantities)
 	c.differences(p.Differences)
 	c.otherEngine(p.Other)
+	c.language(p.Language)
 	if p.Timeline != nil && c.err == nil {
 		if err := p.Timeline.Validate(len(p.Layers)); err != nil {
 			c.fail("timeline."+err.Error(), "")

@@ -125,6 +125,13 @@ var spoiled = []struct {
 	{"peak's type", func(p *Profile) { p.Target.Peaks = []Peak{{OpsPerSecond: 1}} }, "target.peaks[0].dtype"},
 	{"level", func(p *Profile) { p.Target.Levels = []Level{{Name: "L1", Bytes: new(int64(-1))}} }, "target.levels[0].bytes"},
 	{"level's spread", func(p *Profile) { p.Target.Levels = []Level{{Name: "L1", Spread: new(1.5)}} }, "target.levels[0].spread"},
+	{"phase", func(p *Profile) {
+		p.Language = &LanguageModel{Cache: KVCache{DType: "float32"}, Phases: []Phase{{Kind: "warm"}}}
+	}, "language_model.phases[0].kind"},
+	{"phase's quantity", func(p *Profile) {
+		p.Language = &LanguageModel{Cache: KVCache{DType: "float32"}, Phases: []Phase{{Kind: DecodePhase, Quantity: "a b"}}}
+	}, "language_model.phases[0].quantity"},
+	{"cache", func(p *Profile) { p.Language = &LanguageModel{Cache: KVCache{DType: "float32", Layers: -1}} }, "language_model.cache.layers"},
 	{"roof", func(p *Profile) { p.Layers[0].Roof = &Roof{Bound: "sky"} }, "layers[0].roof.bound"},
 	{"timeline", func(p *Profile) { p.Timeline = &timeline.Timeline{Dropped: new(int64(-1))} }, "timeline.dropped"},
 	{"timeline's layers", func(p *Profile) {
@@ -218,19 +225,24 @@ func validated(from *Profile) *Profile {
 	l.Provenance.SourceNodes[0].Confidence = Exact
 	p.Incomplete[0].Cause, p.Incomplete[0].Layers = ByEnd, []int64{0}
 	p.Findings[0].Severity, p.Findings[0].Layers = Info, []int64{0}
-	p.Trust.Verdict, p.Trust.Fit, p.Trust.Interval = Fair, FitShares, OfRepeats
 	p.Settings.Scenario, p.Settings.Cold = Throughput, ColdCaches
-	p.Trust.Doubts[0].Code, p.Trust.Doubts[0].Verdict = DoubtDrift, Fair
 	l.Roof.Bound, l.Check.Outcome = BoundMemory, CheckAgrees
 	p.Bounds[0].Bound = BoundUnknown
 	p.Target.Peaks[0].ReachedBy, p.Target.Levels[0].ReachedBy = new(int64(0)), new(int64(0))
 	p.Differences[0].State, p.Differences[0].Cause.Code = NotComparable, ByEnd
 	p.Other.Cause = nil
+	ph := &p.Language.Phases[0]
+	ph.Kind, ph.Roof.Bound = DecodePhase, BoundMemory
+	for _, t := range []*Trust{p.Trust, ph.Trust} {
+		t.Verdict, t.Fit, t.Interval = Fair, FitShares, OfRepeats
+		t.Doubts[0].Code, t.Doubts[0].Verdict = DoubtDrift, Fair
+	}
 	p.Quantities[0].Key, p.Quantities[0].Of, p.Quantities[0].Per = "key", nil, nil
 	for _, v := range []*Metric{
 		p.Totals.Latency, p.Totals.CPUCycles, p.Totals.AcceleratorCycles, p.Totals.SimulatorCycles, p.Totals.Energy, p.Totals.Figures["key"],
 		l.Latency, l.Total, l.CPUCycles, l.AcceleratorCycles, l.SimulatorCycles, l.Expected, l.Energy, l.Figures["key"],
 		p.Reconcile.OverheadS, p.Reconcile.OverheadPerOperatorS, p.Other.Latency,
+		ph.Latency, ph.TokensPerS, ph.Reconcile.OverheadS, ph.Reconcile.OverheadPerOperatorS,
 	} {
 		v.Kind = Measured
 	}

@@ -198,7 +198,7 @@ func (f *engineFlags) give(to []chosen) error {
 
 // byEngines makes a runner for each engine. Several are interleaved; layers are checked when all
 // are measured.
-func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profile.Profile)) []runner {
+func (a *app) byEngines(cs []chosen, opts opmeter.Options, ph *phaseFlags, measured func(*profile.Profile)) []runner {
 	if slices.ContainsFunc(cs, func(c chosen) bool { return c.engine != nil }) {
 		a.measures(longPatience)
 	}
@@ -210,6 +210,10 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 		rs[i] = onHost(func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Profile, error) {
 			opts := opts
 			opts.Progress, opts.MaxMACs, opts.Interleaver = b.progress, b.macs, b.turns
+			var auto bool
+			if opts.Phases, auto = ph.of(m); auto {
+				a.sayPhases(opts.Phases)
+			}
 			return a.kept(b.files, func(journal string) (*profile.Profile, error) {
 				opts.Journal = journal
 				began := time.Now()
@@ -230,7 +234,7 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, measured func(*profil
 				opts.Progress, opts.MaxMACs = b.progress, b.macs
 				err = opmeter.Check(ctx, m, p, opts)
 			}
-			if c.auto && err == nil && b.macs == 0 && len(cs) == 1 {
+			if c.auto && err == nil && b.macs == 0 && len(cs) == 1 && p.Language == nil {
 				opts := opts
 				opts.Progress = b.progress
 				err = a.beside(ctx, m, p, opts, took)

@@ -156,7 +156,7 @@ func (f *targetFlags) hertz() (float64, error) {
 }
 
 // hostOnly are flags that say how to run a model here.
-var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "max-memory", "threads", "time", "warmup", "pin", "timeline", "engine"}
+var hostOnly = []string{"input", "seed", "zeros", "carry", "exact", "max-loop", "max-memory", "threads", "time", "warmup", "pin", "timeline", "engine", "phases", "prompt", "context"}
 
 // measuring are flags that say how to measure, here or on a device.
 var measuring = slices.Concat(hostOnly, deviceOnly, []string{"runs", "strict"})

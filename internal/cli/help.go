@@ -100,6 +100,20 @@ has the rules.`
 		[]string{"warmup", "streams", "rate", "cold", "pin", "timeline", "strict", "max-loop", "signature"},
 	},
 	{
+		"llm", "prefill and decode of language models", func() string {
+			return `Language models with caches of keys and values are measured in phases: prefill of --prompt tokens
+with an empty cache, and decode of one token after --context positions in the cache. The phases are
+interleaved, each for --time. The caches are filled with random numbers. --batch sets the number of
+sequences. The table has the layers of decode after the most positions, and a column of times for
+each other phase. Tokenizer and sampling are not included. --phases=false measures one inference, as
+--dim, --shape and --input do. docs/llm.md explains the figures.`
+		},
+		`  opmeter profile llm.onnx
+  opmeter profile llm.onnx --prompt 128,512 --context 0,1024`,
+		[]string{"phases", "prompt", "context"},
+		[]string{"phases", "prompt", "context"},
+	},
+	{
 		"deciding", "budget, margin and precision of ab", func() string {
 			return `opmeter ab measures processes of all alternatives interleaved, in short blocks in random order. A
 pilot finds the noise of this machine, divides the budget between processes and blocks, and prints

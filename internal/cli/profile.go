@@ -28,6 +28,7 @@ func newProfile(a *app) *cobra.Command {
 		x mltkFlags
 		d deviceFlags
 		e engineFlags
+		p phaseFlags
 	)
 	c := &cobra.Command{
 		Use:   "profile MODEL...",
@@ -36,8 +37,7 @@ func newProfile(a *app) *cobra.Command {
 it on a board. Several models or targets print a line each.`,
 		Example: `  opmeter profile model.tflite --by op
   opmeter profile model.onnx --shape input=1x3x320x320 -o page.html
-  opmeter profile model.tflite --on stm32l4r5 --on device:/dev/ttyACM0
-  opmeter profile model.onnx --engine opmeter,onnxruntime`,
+  opmeter profile model.tflite --on stm32l4r5 --on device:/dev/ttyACM0`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := x.apply(c, &t, &o); err != nil {
@@ -47,6 +47,9 @@ it on a board. Several models or targets print a line each.`,
 				return err
 			}
 			e.set(c)
+			if err := p.set(c); err != nil {
+				return err
+			}
 			if err := e.reads(args); err != nil {
 				return err
 			}
@@ -99,7 +102,7 @@ it on a board. Several models or targets print a line each.`,
 				if !opts.KeepSamples && (c.Flags().Changed("timeline") || slices.ContainsFunc(o.files, report.WantsEvents)) {
 					opts.MaxEvents = sampledEvents
 				}
-				rs = append(rs, a.byEngines(engines, opts, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })...)
+				rs = append(rs, a.byEngines(engines, opts, &p, func(p *profile.Profile) { gates = append(gates, r.gate(p)) })...)
 			}
 			if t.host() {
 				a.measures(longPatience)
@@ -113,6 +116,7 @@ it on a board. Several models or targets print a line each.`,
 	x.add(c)
 	d.add(c)
 	e.add(c)
+	p.add(c)
 	m.add(c)
 	m.addIterations(c)
 	a.addSignature(c)

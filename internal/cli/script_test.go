@@ -21,6 +21,7 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/testing/decoder"
 	"github.com/opmeter/opmeter/internal/testing/marked"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/tpurecords"
@@ -299,9 +300,13 @@ func TestHelpExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	llm, err := onnx.Encode(decoder.New(decoder.Config{Layers: 1, Width: 8, Heads: 1, HeadSize: 8, MLP: 8, Vocabulary: 20, Context: 2048}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	const profiled = `[{"cat" : "Node","pid" :7,"tid" :7,"dur" :30,"ts" :5,"ph" : "X","name" :"Relu_0_kernel_time","args" : {"op_name" : "Relu","node_index" : "0"}}]`
 	files := map[string][]byte{
-		"net.yaml": spec, "model.onnx": model, "float.onnx": model, "int8.onnx": model, "board.csv": board, "onnxruntime_profile.json": []byte(profiled),
+		"net.yaml": spec, "model.onnx": model, "float.onnx": model, "int8.onnx": model, "llm.onnx": llm, "board.csv": board, "onnxruntime_profile.json": []byte(profiled),
 	}
 	if err := os.Mkdir(at("bmprofile_data-1"), 0o755); err != nil {
 		t.Fatal(err)

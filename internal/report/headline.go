@@ -28,7 +28,14 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 	if len(p.Model.Signatures) > 1 {
 		add("Signature", signature(&p.Model))
 	}
-	add(cost.label, cost.value)
+	if phases := phaseLines(p); phases != nil {
+		for _, f := range phases {
+			fs = append(fs, fact{f.label, text.Clean(f.value)})
+		}
+		add("Layers", "those of "+basePhase(p)+"; other phases have columns of their own")
+	} else {
+		add(cost.label, cost.value)
+	}
 	add("Energy", metric(p.Totals.Energy, "J"))
 	add("Under load", underLoad(p))
 	add("Response", response(p))

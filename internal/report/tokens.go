@@ -8,7 +8,7 @@ import (
 )
 
 // tokenGroup is the group of quantities of language models.
-const tokenGroup = "Tokens"
+const tokenGroup = "Language model"
 
 // tokenColumns are the columns of a list for the figures of language models.
 var tokenColumns = []struct{ key, head string }{

@@ -12,7 +12,7 @@ func tokens(name string) *profile.Profile {
 	p := &profile.Profile{
 		Schema: profile.SchemaV1, Model: profile.Model{Name: name, Format: "llama-bench"},
 		Target: profile.Target{ID: "imported", Kind: profile.TargetImport, Engine: "llama.cpp"}, Layers: []profile.Layer{},
-		Quantities: []profile.Quantity{{Key: "prompt_tokens", Name: "Prompt tokens", Group: "Tokens", Model: true}},
+		Quantities: []profile.Quantity{{Key: "prompt_tokens", Name: "Prompt tokens", Group: "Language model", Model: true}},
 	}
 	p.Totals.Figures = map[string]*profile.Metric{
 		"prefill_tokens_per_s": {Kind: profile.Imported, N: new(int64(5)), Median: new(128.0), Mean: new(127.0), CI95: &[2]float64{125, 131}},

@@ -215,9 +215,9 @@ func TestCommands(t *testing.T) {
 // placeholder reports whether a word stands for other words.
 func placeholder(s string) bool { return s == "…" || s == "..." || strings.HasPrefix(s, "[") }
 
-// TestRun runs the commands of the README and of the tutorials, each page in a folder of its own
-// with the examples, and compares their output with the page: up to numbers, and to what the page
-// leaves out with "…" or "...".
+// TestRun runs the commands of the README, of the tutorials and of llm.md, each page in a folder of
+// its own with the examples, and compares their output with the page: up to numbers, and to what
+// the page leaves out with "…" or "...".
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures models")
@@ -230,7 +230,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range documents(t) {
-		if name != "README.md" && !strings.HasPrefix(name, "docs/tutorials/") {
+		if name != "README.md" && name != "docs/llm.md" && !strings.HasPrefix(name, "docs/tutorials/") {
 			continue
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".md"), func(t *testing.T) {

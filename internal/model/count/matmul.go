@@ -210,7 +210,8 @@ func (c *call) msMultiHead() amount {
 }
 
 // msGroupQuery counts attention with fewer key than query heads: query, key, value, past key,
-// past value. The key length is that of the present key (output 1).
+// past value, lengths, total length. The key length is that of the present key (output 1), or the
+// total length in a longer buffer.
 func (c *call) msGroupQuery() amount {
 	q := c.in(0)
 	h, kv := c.attr("num_heads", 0), c.attr("kv_num_heads", 0)
@@ -227,6 +228,9 @@ func (c *call) msGroupQuery() amount {
 		sk = int64(p[2])
 	} else if c.has(3) {
 		sk += c.dim(c.in(3), 2)
+	}
+	if total := c.ints(6); len(total) == 1 && total[0] > 0 {
+		sk = min(sk, total[0])
 	}
 	a := c.attention(c.dim(q, 0), h, c.dim(q, 1), sk, d, d, false)
 	if c.n.Attrs.Bool("do_rotary", false) {

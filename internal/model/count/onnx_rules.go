@@ -215,7 +215,7 @@ func microsoftRules() []Rule {
 		{Group: groupAttend, Names: []string{"QAttention"}, MACs: "batch·S·inputs·elements of a row of the weights + batch·heads·S·Sk·(Dk + Dv)", Ops: attendText + " + biases + 2·batch·S·elements of a row of the weights (dequantise)", f: (*call).msAttention},
 		{Group: groupRNN, Names: []string{"DynamicQuantizeLSTM"}, MACs: "batch·steps·(elements(W) + elements(R))", Ops: "2·MACs + batch·steps·(18·units + elements(B) + 2·elements(P) + 6·directions·(inputs + hidden) + 16·units) (with quantise and dequantise)", f: func(c *call) amount { return c.onnxRecurrent(lstmUnit) }},
 		{Group: groupAttend, Names: []string{"MultiHeadAttention"}, MACs: "batch·heads·Sq·Sk·(Dk + Dv); packed forms unknown", Ops: attendText, f: (*call).msMultiHead},
-		{Group: groupAttend, Names: []string{"GroupQueryAttention"}, MACs: "2·batch·heads·Sq·Sk·D, Sk the length of the present key", Ops: attendText + " + 3·elements of query and key if rotary", f: (*call).msGroupQuery},
+		{Group: groupAttend, Names: []string{"GroupQueryAttention"}, MACs: "2·batch·heads·Sq·Sk·D, Sk the length of the present key, or the total length in a longer buffer", Ops: attendText + " + 3·elements of query and key if rotary", f: (*call).msGroupQuery},
 		perOutputElement(3, "two products, one sum", "RotaryEmbedding").in(groupAttend),
 		perOutputElement(layerNormOps+1, "add; layer normalisation", "SkipLayerNormalization").in(groupNorm),
 		perOutputElement(5, "add; root-mean-square normalisation", "SkipSimplifiedLayerNormalization").in(groupNorm),

@@ -114,16 +114,16 @@ var (
 	tokenise  = seconds("tokenization_s", "Time of the tokenizer for a prompt", "")
 	sampling  = seconds("sampling_s", "Time of sampling for a token", "")
 	wall      = seconds("generation_s", "Time of prompt and output", "Time from the prompt to the last token, tokenizer and sampling included.")
-	inputLen  = profile.Quantity{Key: "prompt_tokens", Name: "Prompt tokens", Group: "Tokens"}
-	outputLen = profile.Quantity{Key: "output_tokens", Name: "Output tokens", Group: "Tokens"}
-	depth     = profile.Quantity{Key: "context_tokens", Name: "Context tokens", Group: "Tokens", Doc: "Tokens in the cache before the test."}
+	inputLen  = profile.Quantity{Key: "prompt_tokens", Name: "Prompt tokens", Group: "Language model"}
+	outputLen = profile.Quantity{Key: "output_tokens", Name: "Output tokens", Group: "Language model"}
+	depth     = profile.Quantity{Key: "context_tokens", Name: "Context tokens", Group: "Language model", Doc: "Tokens in the cache before the test."}
 	inFlight  = profile.Quantity{Key: "concurrent_requests", Name: "Requests at the same time", Group: "Load"}
 	usedHost  = profile.Quantity{Key: "system_memory_bytes", Unit: "B", Name: "Largest memory in use, whole computer", Group: "Memory", Better: -1}
 	usedGPU   = profile.Quantity{Key: "gpu_memory_bytes", Unit: "B", Name: "Largest memory in use on the GPU", Group: "Memory", Better: -1}
 )
 
 func tokenRate(key, name, doc string) profile.Quantity {
-	return profile.Quantity{Key: key, Unit: "/s", Name: name, Group: "Tokens", Better: 1, Doc: doc}
+	return profile.Quantity{Key: key, Unit: "/s", Name: name, Group: "Language model", Better: 1, Doc: doc}
 }
 
 func seconds(key, name, doc string) profile.Quantity {

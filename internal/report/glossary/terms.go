@@ -87,6 +87,13 @@ var groups = []Group{
 		{Name: "batch", Text: "Size of the first dimension of the inputs: the number of items that one inference processes.", Key: "settings.batch", Doc: "load"},
 		{Name: "Pareto front", Text: "The points that no other point beats in all criteria at once, such as latency and throughput.", Doc: "load"},
 	}},
+	{"Language models", []Term{
+		{Name: "KV cache", Text: "Memory with the keys and values of earlier tokens, which each layer of a decoder reads.", Key: "language_model.cache", Doc: "profile"},
+		{Name: "prefill", Text: "Inference of all tokens of a prompt with an empty cache.", Unit: "1/s", Key: "prefill_tokens_per_s", Doc: "profile"},
+		{Name: "decode", Text: "Inference of one new token of each sequence with the cache of those before.", Unit: "1/s", Key: "decode_tokens_per_s", Doc: "profile"},
+		{Name: "TTFT", Text: "Time to first token: the time of prefill, without tokenizer and sampling.", Unit: "s", Key: "ttft_s", Doc: "profile"},
+		{Name: "TPOT", Text: "Time per output token: the time of decode, without tokenizer and sampling.", Unit: "s", Key: "tpot_s", Doc: "profile"},
+	}},
 	{"Work", []Term{
 		{Name: "MAC", Text: "Multiply-accumulate: one multiplication and one addition in a convolution, matrix multiplication, recurrent gate or attention.", Key: "macs", Doc: "counting"},
 		{Name: "OP", Text: "One arithmetic operation; a MAC counts as two.", Key: "ops", Doc: "counting"},

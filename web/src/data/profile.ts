@@ -17,6 +17,8 @@ export interface Profile {
   host?: Host;
   /** Incomplete says what is missing and why: the run ended early, layers have no figure. Everything known is here all the same. Empty for complete profiles. */
   incomplete?: Missing[];
+  /** Language describes a language model and its phases, where these were measured. */
+  language_model?: LanguageModel;
   /** Layers lists the operators in the order in which they run, those of control-flow bodies after their owner. */
   layers: Layer[];
   /** Memory is the memory plan and what was observed. */
@@ -269,6 +271,24 @@ export interface InputSource {
   shape?: number[];
 }
 
+/** KVCache describes the caches of keys and values. */
+export interface KVCache {
+  /** Shared says that the caches are buffers of Capacity positions. Others grow with each run. */
+  capacity?: number;
+  /** DType is the element type. */
+  dtype: string;
+  /** Layers is the number of layers with a cache, Heads that of the heads of keys in each, HeadSize the elements of a head. The last two are absent if layers differ. */
+  head_size?: number;
+  /** Layers is the number of layers with a cache, Heads that of the heads of keys in each, HeadSize the elements of a head. The last two are absent if layers differ. */
+  heads?: number;
+  /** Layers is the number of layers with a cache, Heads that of the heads of keys in each, HeadSize the elements of a head. The last two are absent if layers differ. */
+  layers: number;
+  /** PositionBytes is the size of one position in all caches, for one sequence. */
+  position_bytes: number;
+  /** Shared says that the caches are buffers of Capacity positions. Others grow with each run. */
+  shared?: boolean;
+}
+
 /** Lane is a row of bars, sorted by their starts. Bars of a lane may lie within one another (the outer one comes first); they never overlap in part. */
 export interface Lane {
   /** Clock names the clock of the lane's times, empty for the timeline's own. */
@@ -303,6 +323,16 @@ export interface Lane {
   types?: Column;
   /** Utilisation holds each bar's rate as a fraction of the unit's peak, 0 to 1, -1 for not known. */
   utilisation?: Column;
+}
+
+/** LanguageModel describes a language model with caches of keys and values, and its phases. */
+export interface LanguageModel {
+  /** Cache describes the caches. */
+  cache: KVCache;
+  /** ContextLength is the largest number of positions, as the file says. */
+  context_length?: number;
+  /** Phases are the measured ones: prefills, then decodes. */
+  phases: Phase[];
 }
 
 /** Layer is one executed operator. */
@@ -349,7 +379,7 @@ export interface Layer {
     cold_latency_s?: Metric;
     /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
-    /** Tokens that a language model generates per second after the first one, all sequences of a batch together. */
+    /** Tokens generated per second, with the deepest cache that was measured, all sequences of the batch together. Without tokenizer and sampling. */
     decode_tokens_per_s?: Metric;
     /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
@@ -367,7 +397,7 @@ export interface Layer {
     loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
-    /** Tokens of the prompt that a language model evaluates per second, all sequences of a batch together. Tokenizer and sampling are not included. */
+    /** Tokens of a prompt per second, of the longest prompt that was measured, all sequences of the batch together. Without tokenizer and sampling. */
     prefill_tokens_per_s?: Metric;
     /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
@@ -381,9 +411,9 @@ export interface Layer {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of a language model for each token after the first one (TPOT, inter-token latency). */
+    /** Time of decode, one token of each sequence, with the deepest cache that was measured. Without tokenizer and sampling. */
     tpot_s?: Metric;
-    /** Time from the prompt to the first token of a language model (TTFT): the time of prefill. Results of servers include network and queue. */
+    /** Time of prefill, of the longest prompt that was measured. Without tokenizer and sampling. */
     ttft_s?: Metric;
     /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;
@@ -693,6 +723,44 @@ export interface Peak {
   reached_by?: number;
   /** Spread is how far the median of the rounds lies below the quickest one, as a part of it. */
   spread?: number;
+}
+
+/** Phase is a measured run of a language model. Figures are of a run, of the whole batch. */
+export interface Phase {
+  /** Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the positions in the cache before. */
+  batch: number;
+  /** CacheCopiedBytes is what the engine copies from the caches before the run to those after it. */
+  cache_copied_bytes?: number;
+  /** CacheReadBytes is the size of the keys and values before, CacheWrittenBytes of the new ones. */
+  cache_read_bytes: number;
+  /** CacheReadBytes is the size of the keys and values before, CacheWrittenBytes of the new ones. */
+  cache_written_bytes: number;
+  /** Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the positions in the cache before. */
+  context: number;
+  /** Kind names the phase. */
+  kind: "prefill" | "decode";
+  /** Latency is the recommended figure: time to first token of a prefill, time per output token of a decode, without tokenizer and sampling. */
+  latency_s?: Metric;
+  /** Ops is the number of arithmetic operations. */
+  ops?: number;
+  /** Quantity is the key of the layers' times in this phase: latency_s in the phase that the other figures of the profile are of. */
+  quantity: string;
+  /** RAMBytes is the memory that the engine plans for a run, like that of [Totals]. */
+  ram_bytes?: number;
+  /** Reconcile compares the sum of the layers in this phase with the wall clock. */
+  reconcile?: Reconcile;
+  /** Roof places the phase under the roofline: Ops at the rate of the type with the most multiply-accumulates, against weights and caches at the rate of memory. */
+  roof?: Roof;
+  /** RoofTokensPerS is the number of tokens per second at the limits of Roof. */
+  roof_tokens_per_s?: number;
+  /** Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the positions in the cache before. */
+  tokens: number;
+  /** TokensPerS is the number of tokens of all sequences divided by Latency. */
+  tokens_per_s?: Metric;
+  /** Trust says how far Latency can be relied upon. */
+  trust?: Trust;
+  /** WeightsReadBytes is the size of the weights that the layers read: as stored, of tables of embeddings only the rows of the tokens. */
+  weights_read_bytes?: number;
 }
 
 /** Phases separates what happens once from steady state. */
@@ -1029,7 +1097,7 @@ export interface Totals {
     cold_latency_s?: Metric;
     /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
-    /** Tokens that a language model generates per second after the first one, all sequences of a batch together. */
+    /** Tokens generated per second, with the deepest cache that was measured, all sequences of the batch together. Without tokenizer and sampling. */
     decode_tokens_per_s?: Metric;
     /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
@@ -1047,7 +1115,7 @@ export interface Totals {
     loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
-    /** Tokens of the prompt that a language model evaluates per second, all sequences of a batch together. Tokenizer and sampling are not included. */
+    /** Tokens of a prompt per second, of the longest prompt that was measured, all sequences of the batch together. Without tokenizer and sampling. */
     prefill_tokens_per_s?: Metric;
     /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
@@ -1061,9 +1129,9 @@ export interface Totals {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of a language model for each token after the first one (TPOT, inter-token latency). */
+    /** Time of decode, one token of each sequence, with the deepest cache that was measured. Without tokenizer and sampling. */
     tpot_s?: Metric;
-    /** Time from the prompt to the first token of a language model (TTFT): the time of prefill. Results of servers include network and queue. */
+    /** Time of prefill, of the longest prompt that was measured. Without tokenizer and sampling. */
     ttft_s?: Metric;
     /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opmeter/opmeter"
+)
+
+// phaseFlags choose the phases of language models.
+type phaseFlags struct {
+	on                bool
+	prompts, contexts []int
+	// asked says that phases are wanted, auto that models which have them get them.
+	asked, auto bool
+}
+
+func (f *phaseFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.on, "phases", true, "measure prefill and decode of language models with caches")
+	c.Flags().Var(&wholes{&f.prompts, 1, 1 << 20}, "prompt", "`N,…`: tokens of prefill (default 128)")
+	c.Flags().Var(&wholes{&f.contexts, 0, 1 << 20}, "context", "`N,…`: positions in the cache of decode (default 0,1024)")
+}
+
+// otherInputs are flags that say how to run a model in another way than in phases.
+var otherInputs = []string{"shape", "dim", "input", "iterations", "zeros", "carry", "streams", "rate", "cold", "engine", "check", "signature"}
+
+// set reads the flags.
+func (f *phaseFlags) set(c *cobra.Command) error {
+	sizes := cmp.Or(given(c, "prompt"), given(c, "context"))
+	f.asked = f.on && (sizes != "" || given(c, "phases") != "")
+	other := ""
+	for _, name := range otherInputs {
+		other = cmp.Or(other, given(c, name))
+	}
+	switch {
+	case !f.on && sizes != "":
+		return useError("%s is for phases: leave out --phases=false", sizes)
+	case f.asked && other != "":
+		return useError("%s does not go with phases, which set the inputs and run in opmeter's own engine: leave it out, or add --phases=false", other)
+	}
+	f.auto = f.on && !f.asked && other == ""
+	return nil
+}
+
+// given is a flag with its dashes if it was given, "" if not.
+func given(c *cobra.Command, name string) string {
+	if l := c.Flags().Lookup(name); l == nil || !l.Changed {
+		return ""
+	}
+	return "--" + name
+}
+
+// of returns the phases to measure of a model, nil for an inference, and whether nobody asked for
+// them.
+func (f *phaseFlags) of(m *opmeter.Model) (p *opmeter.Phases, auto bool) {
+	if !f.asked && !f.auto {
+		return nil, false
+	}
+	p = opmeter.DefaultPhases(m)
+	if f.auto {
+		return p, p != nil
+	}
+	if p == nil {
+		p = &opmeter.Phases{Prompts: []int{128}} // the error says why it has none
+	}
+	if f.prompts != nil {
+		p.Prompts = f.prompts
+	}
+	if f.contexts != nil {
+		p.Contexts = f.contexts
+	}
+	return p, false
+}
+
+// sayPhases tells that a model is measured in phases.
+func (a *app) sayPhases(p *opmeter.Phases) {
+	s := fmt.Sprintf("prefill of %d tokens", slices.Max(p.Prompts))
+	for i, d := range p.Contexts {
+		s += []string{", and of one token after ", " and "}[min(i, 1)] + fmt.Sprint(d)
+	}
+	fmt.Fprintf(a.err, "opmeter: a language model with caches: measuring %s (--phases=false: one inference)\n", s)
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/testing/decoder"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// TestPhases measures a language model in phases unless flags say otherwise, and refuses flags that
+// would be ignored.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	data, err := onnx.Encode(decoder.New(decoder.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "llm.onnx")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const said = "opmeter: a language model with caches: measuring prefill of 32 tokens, and of one token after 0 and 63 (--phases=false: one inference)\n"
+	for _, tt := range []struct {
+		args   string
+		status int
+		has    []string
+		lacks  string
+		err    string // all of standard error, or a part of it if it fails
+	}{
+		{"", statusDone, []string{"Prefill 32 ", "Decode at 0 ", "Decode at 63 ", " tokens/s · TTFT ", " tokens/s · TPOT ", "quality: ", "Excluded      tokenizer and sampling", "2 layers of 4 heads of 8, float32, 512 B for each position, up to 64 positions", "prefill 32"}, "Latency ", said},
+		{"--prompt 4,8 --context 5 --batch 2", statusDone, []string{"Prefill 4 ", "Prefill 8 ", "Decode at 5 ", "in a batch of 2"}, "Decode at 0", ""},
+		{"--phases", statusDone, []string{"Prefill 32 "}, "Latency ", ""},
+		{"--phases=false", statusDone, []string{"Latency "}, "Prefill", ""},
+		{"--dim sequence_length=3", statusDone, []string{"Latency "}, "Prefill", ""},
+		{"--phases=false --prompt 4", statusUse, nil, "", "--prompt is for phases: leave out --phases=false"},
+		{"--prompt 4 --dim sequence_length=3", statusUse, nil, "", "--dim does not go with phases, which set the inputs and run in opmeter's own engine: leave it out, or add --phases=false"},
+		{"--phases --streams 2", statusUse, nil, "", "--streams does not go with phases"},
+		{"--context 64", statusUse, nil, "", "Phases: 1 tokens after 64 are 65 positions, and the model has 64"},
+		{"--prompt 0", statusUse, nil, "", "--prompt: write numbers from 1 to 1048576 with commas between them"},
+		{"--prompt 4 --on stm32l4r5", statusUse, nil, "", "--prompt says how to run a model on this computer"},
+	} {
+		var out, errw bytes.Buffer
+		args := append([]string{"profile", file, "--runs", "4"}, strings.Fields(tt.args)...)
+		if !strings.Contains(tt.args, "--on ") {
+			args = append(args, "--warmup", "0s")
+		}
+		if got := run(t.Context(), args, strings.NewReader(""), &out, &errw); got != tt.status {
+			t.Errorf("%s: status %d, want %d: %s", tt.args, got, tt.status, errw.String())
+		}
+		for _, want := range tt.has {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: output lacks %q:\n%s", tt.args, want, out.String())
+			}
+		}
+		if tt.lacks != "" && strings.Contains(out.String(), tt.lacks) || tt.status != statusDone && out.Len() > 0 {
+			t.Errorf("%s: output has %q:\n%s", tt.args, tt.lacks, out.String())
+		}
+		if tt.status == statusDone && errw.String() != tt.err || !strings.Contains(errw.String(), tt.err) {
+			t.Errorf("%s: standard error is %q, want %q", tt.args, errw.String(), tt.err)
+		}
+	}
+}
+
+// TestPhasesSaved writes phases to files and compares them.
+func TestPhasesSaved(t *testing.T) {
+	t.Parallel()
+	data, err := onnx.Encode(decoder.New(decoder.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "llm.onnx")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call := func(args ...string) string {
+		var out, errw bytes.Buffer
+		if got := run(t.Context(), args, strings.NewReader(""), &out, &errw); got != statusDone {
+			t.Fatalf("%v: status %d: %s", args, got, errw.String())
+		}
+		return out.String()
+	}
+	var saved []string
+	for _, name := range []string{"a.opmeter", "b.opmeter"} {
+		saved = append(saved, filepath.Join(dir, name))
+		call("profile", file, "--runs", "4", "--warmup", "0s", "-o", saved[len(saved)-1])
+	}
+	p, err := profile.Read(saved[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown profile.Profile
+	if err := json.Unmarshal([]byte(call("report", saved[0], "--format", "json")), &shown); err != nil || len(shown.Language.Phases) != 3 || shown.Language.Cache != p.Language.Cache && shown.Language.Cache.PositionBytes != 512 {
+		t.Errorf("%v, %+v", err, shown.Language)
+	}
+	if s := call("report", saved[0], "--format", "csv"); !strings.Contains(s, ",prefill_32_s,decode_0_s,") {
+		t.Errorf("columns of the phases are missing in\n%.400s", s)
+	}
+	text := call("compare", saved[0], saved[1])
+	for _, want := range []string{"prefill tokens/s", "decode tokens/s", "time to first token", "time per output token"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if s := call("compare", saved[0], saved[1], "--quantity", "prefill_32_s"); !strings.Contains(s, "time in prefill 32") {
+		t.Error(s)
+	}
+}

@@ -1,0 +1,203 @@
+// Package phases makes one profile of the profiles of a language model's phases.
+package phases
+
+import (
+	"fmt"
+
+	"github.com/opmeter/opmeter/internal/runtime/llm"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Run is a phase and its profile, nil if it was not measured.
+type Run struct {
+	Kind    profile.PhaseKind
+	Phase   llm.Phase
+	Profile *profile.Profile
+}
+
+// Name says which phase it is.
+func (r *Run) Name() string {
+	ph := profile.Phase{Kind: r.Kind, Tokens: int64(r.Phase.Tokens), Context: int64(r.Phase.Depth)}
+	return ph.Name()
+}
+
+// key is that of the times of the phase.
+func (r *Run) key() string {
+	if r.Kind == profile.PrefillPhase {
+		return fmt.Sprintf("prefill_%d_s", r.Phase.Tokens)
+	}
+	return fmt.Sprintf("decode_%d_s", r.Phase.Depth)
+}
+
+// Merge returns the profile of the last run that has a latency, with the times of the other runs as
+// further quantities and a description of all. It is nil without any profile.
+func Merge(m *llm.Model, runs []Run) *profile.Profile {
+	base := -1
+	for i := range runs {
+		if p := runs[i].Profile; p != nil && (base < 0 || measured(p) || !measured(runs[base].Profile)) {
+			base = i
+		}
+	}
+	if base < 0 {
+		return nil
+	}
+	out := runs[base].Profile
+	out.Language = describe(m)
+	out.Settings.Batch = new(int64(runs[base].Phase.Batch))
+	for i := range runs {
+		r := &runs[i]
+		if r.Profile == nil {
+			continue
+		}
+		ph := phase(m, r)
+		if ph.Quantity = "latency_s"; i != base {
+			ph.Quantity = r.key()
+			add(out, r, ph.Quantity)
+		}
+		out.Language.Phases = append(out.Language.Phases, ph)
+		headline(out, &ph)
+		if i != base {
+			out.Incomplete = append(out.Incomplete, r.Profile.Incomplete...)
+		}
+	}
+	return out
+}
+
+func measured(p *profile.Profile) bool { return p.Totals.Latency != nil }
+
+func describe(m *llm.Model) *profile.LanguageModel {
+	known := func(n int) *int64 {
+		if n == 0 {
+			return nil
+		}
+		return new(int64(n))
+	}
+	return &profile.LanguageModel{
+		ContextLength: known(m.Context),
+		Cache: profile.KVCache{
+			Layers: int64(m.Layers), Heads: known(m.Heads), HeadSize: known(m.HeadSize), DType: m.Type.String(),
+			Shared: m.Shared, Capacity: known(m.Capacity), PositionBytes: m.CacheBytes(1, 1),
+		},
+	}
+}
+
+// add puts the times of a run into the profile of another, as a quantity.
+func add(out *profile.Profile, r *Run, key string) {
+	out.Quantities = append(out.Quantities, profile.Quantity{
+		Key: key, Unit: "s", Head: r.Name(), Name: "Time in " + r.Name(), Group: "Language model", Adds: true, Better: -1,
+		Doc: fmt.Sprintf("Time in a run of %d new tokens after %d in the cache.", r.Phase.Tokens, r.Phase.Depth),
+	})
+	set := func(set func(string, *profile.Metric) error, v *profile.Metric) {
+		if v != nil {
+			_ = set(key, v) // the key is valid and nobody else has it
+		}
+	}
+	set(out.Totals.Set, r.Profile.Totals.Latency)
+	for i := range out.Layers {
+		if i < len(r.Profile.Layers) {
+			set(out.Layers[i].Set, r.Profile.Layers[i].Latency)
+		}
+	}
+}
+
+// headline sets the figures of the whole model that a phase has: later phases replace those of
+// earlier ones.
+func headline(out *profile.Profile, ph *profile.Phase) {
+	if ph.Latency == nil {
+		return
+	}
+	rate, time := "decode_tokens_per_s", "tpot_s"
+	if ph.Kind == profile.PrefillPhase {
+		rate, time = "prefill_tokens_per_s", "ttft_s"
+	}
+	_, _ = out.Totals.Set(rate, ph.TokensPerS), out.Totals.Set(time, ph.Latency)
+}
+
+// phase describes a run.
+func phase(m *llm.Model, r *Run) profile.Phase {
+	p, batch, tokens, depth := r.Profile, r.Phase.Batch, r.Phase.Tokens, r.Phase.Depth
+	ph := profile.Phase{
+		Kind: r.Kind, Batch: int64(batch), Tokens: int64(tokens), Context: int64(depth),
+		Reconcile: p.Reconcile, Trust: p.Trust, Ops: p.Totals.Ops, WeightsReadBytes: weightsRead(p), RAMBytes: p.Totals.RAMBytes,
+		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens), CacheCopiedBytes: new(m.CacheBytes(batch, depth)),
+	}
+	if h, ok := p.Headline(); ok {
+		ph.Latency = p.Totals.Figure(h.Key)
+		ph.TokensPerS = rate(float64(batch*tokens), h, ph.Latency)
+		roof(&ph, p)
+	}
+	return ph
+}
+
+// rate is a number of tokens divided by a time.
+func rate(tokens float64, h profile.Headline, of *profile.Metric) *profile.Metric {
+	if !(h.Value > 0) {
+		return nil
+	}
+	m := &profile.Metric{Kind: of.Kind, N: of.N, Median: new(tokens / h.Value), Method: "tokens divided by the recommended time"}
+	if h.Low > 0 && h.Low < h.High {
+		m.CI95 = &[2]float64{tokens / h.High, tokens / h.Low}
+	}
+	return m
+}
+
+// lookups are operators that read rows of a table of weights.
+var lookups = map[string]bool{"Gather": true, "GatherBlockQuantized": true, "EmbedLayerNormalization": true, "GATHER": true, "EMBEDDING_LOOKUP": true}
+
+// weightsRead is the size of the weights that a run reads, nil if a layer's is unknown.
+func weightsRead(p *profile.Profile) *int64 {
+	var sum int64
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if l.Constant || l.State == profile.Folded || l.State == profile.NotReached || l.WeightsBytes == nil {
+			continue
+		}
+		n := *l.WeightsBytes
+		if lookups[l.Op] {
+			var rows int64
+			for _, o := range l.Outputs {
+				if o.Bytes == nil {
+					return nil
+				}
+				rows += *o.Bytes
+			}
+			n = min(n, rows)
+		}
+		sum += n
+	}
+	return &sum
+}
+
+// roof places a phase under the roofline of its profile, as one layer that reads weights and caches
+// once.
+func roof(ph *profile.Phase, p *profile.Profile) {
+	if ph.Ops == nil || ph.WeightsReadBytes == nil {
+		return
+	}
+	whole := profile.Layer{
+		Ops: ph.Ops, BytesRead: new(*ph.WeightsReadBytes + ph.CacheReadBytes), BytesWritten: &ph.CacheWrittenBytes,
+		Latency: ph.Latency, Computes: arithmetic(p),
+	}
+	r := p.Target.RoofOf(&whole)
+	if r == nil || r.Use == nil || *r.Use > 1 || r.OpsPerSecond == nil || r.BytesPerSecond == nil {
+		return
+	}
+	v, _ := ph.Latency.Best()
+	ph.Roof, ph.RoofTokensPerS = r, new(float64(ph.Batch*ph.Tokens)/(*r.Use*v))
+}
+
+// arithmetic is the element type with the most multiply-accumulates.
+func arithmetic(p *profile.Profile) (most string) {
+	sums := map[string]int64{}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		if l.MACs == nil || l.Constant || l.State == profile.NotReached {
+			continue
+		}
+		t := l.ArithmeticType()
+		if sums[t] += *l.MACs; sums[t] > sums[most] {
+			most = t
+		}
+	}
+	return most
+}

@@ -1,0 +1,234 @@
+package opmeter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/measure/host"
+	"github.com/opmeter/opmeter/internal/measure/loop"
+	"github.com/opmeter/opmeter/internal/measure/phases"
+	"github.com/opmeter/opmeter/internal/runtime/llm"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// Bounds of phases.
+const (
+	mostPhases = 16
+	mostTokens = 1 << 20
+)
+
+// Phases lists the phases of a language model with caches of keys and values. Caches are filled with
+// random numbers, in place of generating them. Tokenizer and sampling are not included.
+type Phases struct {
+	// Prompts are numbers of tokens: each is a prefill with an empty cache.
+	Prompts []int
+	// Contexts are numbers of positions in the cache: each is a decode of one token.
+	Contexts []int
+}
+
+// DefaultPhases returns phases that suit a model: a prompt of 128 tokens, and contexts of 0 and 1024
+// positions, or less in a model with fewer positions. It is nil for a model without caches, or one
+// whose phases cannot be run.
+func DefaultPhases(m *Model) *Phases {
+	l, err := llm.Detect(m.in.Graph)
+	if l == nil || err != nil {
+		return nil
+	}
+	p := &Phases{Prompts: []int{128}, Contexts: []int{0, 1024}}
+	if n := l.Context; n > 0 {
+		p.Prompts[0], p.Contexts[1] = min(p.Prompts[0], max(n/2, 1)), min(p.Contexts[1], n-1)
+	}
+	p.Contexts = slices.Compact(p.Contexts)
+	if p.check(l, 1) != nil {
+		return nil
+	}
+	return p
+}
+
+// validate checks the phases without a model, with the options that they exclude.
+func (p *Phases) validate(o *Options) error {
+	for _, x := range []struct {
+		name string
+		list []int
+		low  int
+	}{{"Prompts", p.Prompts, 1}, {"Contexts", p.Contexts, 0}} {
+		for i, v := range x.list {
+			if v < x.low || v > mostTokens {
+				return wrong("Phases."+x.name, "use %d to %d, not %d", x.low, mostTokens, v)
+			}
+			if slices.Contains(x.list[:i], v) {
+				return wrong("Phases."+x.name, "has %d twice", v)
+			}
+		}
+	}
+	if n := len(p.Prompts) + len(p.Contexts); n < 1 || n > mostPhases {
+		return wrong("Phases", "use 1 to %d prompts and contexts together, not %d", mostPhases, n)
+	}
+	in := &o.Inputs
+	for _, x := range []struct {
+		name string
+		set  bool
+	}{
+		{"Engine", o.Engine != nil},
+		{"Inputs.Shapes", len(in.Shapes) > 0},
+		{"Inputs.Dims", len(in.Dims) > 0},
+		{"Inputs.Files", len(in.Files) > 0},
+		{"Inputs.Zeros", in.Zeros},
+		{"Inputs.Overrides", in.Overrides != ""},
+		{"Carry", len(o.Carry) > 0},
+		{"Streams", o.Streams > 1},
+		{"Rate", o.Rate > 0},
+		{"Cold", o.Cold != ""},
+		{"Interleaver", o.Interleaver != nil},
+	} {
+		if x.set {
+			return wrong(x.name, "%s", "leave it out with phases: they set the inputs, and opmeter's own engine runs them one after the other")
+		}
+	}
+	return nil
+}
+
+// list returns the phases, prefills first, each from the least.
+func (p *Phases) list(batch int) (runs []phases.Run) {
+	for _, n := range slices.Sorted(slices.Values(p.Prompts)) {
+		runs = append(runs, phases.Run{Kind: profile.PrefillPhase, Phase: llm.Phase{Batch: batch, Tokens: n}})
+	}
+	for _, d := range slices.Sorted(slices.Values(p.Contexts)) {
+		runs = append(runs, phases.Run{Kind: profile.DecodePhase, Phase: llm.Phase{Batch: batch, Tokens: 1, Depth: d}})
+	}
+	return runs
+}
+
+// check returns an error if a model cannot run one of the phases.
+func (p *Phases) check(l *llm.Model, batch int) error {
+	for _, r := range p.list(batch) {
+		if err := l.Check(r.Phase); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// profilePhases measures the phases of the options, interleaved, and makes one profile of them.
+func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile, error) {
+	h, err := o.host(m)
+	if err != nil {
+		return nil, err
+	}
+	l, err := llm.Detect(m.in.Graph)
+	if err == nil && l == nil {
+		err = errors.New("the model has no caches of keys and values, such as the inputs past_key_values.* of language models: leave the phases out")
+	}
+	batch := max(o.Inputs.Batch, 1)
+	if err == nil {
+		err = o.Phases.check(l, batch)
+	}
+	if err != nil {
+		return nil, &OptionError{Option: "Phases", Text: err.Error(), Err: err}
+	}
+	release, err := loop.Lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	// Each measurement sets the memory limit: they end in any order.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	h.Leased = true
+	runs := o.Phases.list(batch)
+	together := m.holds(l, runs, h.Feed.MaxBytes)
+	if together {
+		h.Feed.MaxBytes /= len(runs)
+	}
+	errs := make([]error, len(runs))
+	var turns external.Interleaver
+	var all sync.WaitGroup
+	report := share(o.Progress, len(runs))
+	for i := range runs {
+		one := func(h host.Options) {
+			if h.Feed, errs[i] = l.Feed(h.Feed, runs[i].Phase); errs[i] != nil {
+				return
+			}
+			journal := ""
+			if i == len(runs)-1 {
+				journal = o.Journal
+			}
+			h.Progress = report(i)
+			runs[i].Profile, errs[i] = m.collect(ctx, h, journal)
+		}
+		if !together {
+			one(h)
+			continue
+		}
+		turn := turns.Join()
+		all.Go(func() {
+			defer turn.Leave()
+			if errs[i] = turn.Wait(ctx); errs[i] != nil {
+				return
+			}
+			h := h
+			h.Turn = turn.Wait
+			one(h)
+		})
+	}
+	all.Wait()
+	p := phases.Merge(l, runs)
+	if p == nil {
+		return nil, errors.Join(errs[0], ctx.Err())
+	}
+	if !together {
+		p.Findings = append(p.Findings, profile.Finding{
+			ID: "phases.apart", Severity: profile.Info,
+			Text: "The phases were measured one after the other: the memory does not hold the model once for each. --max-memory sets another limit.",
+		})
+	}
+	for i, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			return p, fmt.Errorf("%s: %w", runs[i].Name(), err)
+		}
+	}
+	return p, p.Validate()
+}
+
+// holds reports whether a limit of memory holds a session for each phase: weights as the engine packs
+// them, and the caches before and after.
+func (m *Model) holds(l *llm.Model, runs []phases.Run, limit int) bool {
+	if limit <= 0 {
+		return true
+	}
+	weights := 0
+	for _, g := range m.in.Graph.Graphs {
+		for _, v := range g.Values {
+			if v.Const != nil {
+				weights += len(v.Const.Data)
+			}
+		}
+	}
+	need := 0
+	for _, r := range runs {
+		need = max(need, 2*weights+3*int(l.CacheBytes(r.Phase.Batch, r.Phase.Tokens+r.Phase.Depth)))
+	}
+	return need < limit/len(runs)
+}
+
+// share makes the progress of one of several measurements that of all: that of the one which has come
+// least far.
+func share(show func(phase string, fraction float64), n int) func(i int) func(string, float64) {
+	var mu sync.Mutex
+	far := make([]float64, n)
+	return func(i int) func(string, float64) {
+		if show == nil {
+			return nil
+		}
+		return func(phase string, f float64) {
+			mu.Lock()
+			defer mu.Unlock()
+			far[i] = f
+			show(phase, slices.Min(far))
+		}
+	}
+}

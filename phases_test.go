@@ -1,0 +1,179 @@
+package opmeter_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/model/onnx"
+	"github.com/opmeter/opmeter/internal/testing/decoder"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// language opens a small language model.
+func language(t *testing.T, shared bool) *opmeter.Model {
+	t.Helper()
+	c := decoder.Small
+	c.Shared = shared
+	data, err := onnx.Encode(decoder.New(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := opmeter.OpenBytes("decoder.onnx", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// few measures quickly.
+func few(p *opmeter.Phases) opmeter.Options {
+	return opmeter.Options{Runs: 8, Warmup: -1, Phases: p}
+}
+
+// TestPhases measures two kinds of models: in each phase layers and gaps add up to the latency, and
+// the caches have the size of the formula.
+func TestPhases(t *testing.T) {
+	for name, c := range map[string]struct {
+		shared bool
+		heads  int64
+	}{"caches that grow": {false, 4}, "shared buffers": {true, 2}} {
+		t.Run(name, func(t *testing.T) {
+			o := few(&opmeter.Phases{Prompts: []int{16, 4}, Contexts: []int{40, 0}})
+			o.Inputs.Batch = 2
+			p, err := opmeter.Profile(t.Context(), language(t, c.shared), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := p.Language
+			if l == nil || l.Cache.Shared != c.shared || l.Cache.PositionBytes != 2*2*c.heads*8*4 || *l.ContextLength != 64 {
+				t.Fatalf("%+v", l)
+			}
+			var names []string
+			for i := range l.Phases {
+				ph := &l.Phases[i]
+				names = append(names, ph.Name())
+				sum := 0.0
+				for k := range p.Layers {
+					v, _ := p.Layers[k].Value(ph.Quantity)
+					sum += v
+				}
+				r := ph.Reconcile
+				if !(sum > 0) || math.Abs(sum+*r.GapsS-*r.WallS) > 1e-3**r.WallS || math.Abs(sum-*r.OperatorsS) > 1e-3*sum {
+					t.Errorf("%s: layers %v, %+v", ph.Name(), sum, r)
+				}
+				whole, _ := p.Totals.Value(ph.Quantity)
+				if whole != *r.WallS {
+					t.Errorf("%s: latency %v, wall %v", ph.Name(), whole, *r.WallS)
+				}
+				v, _ := ph.Latency.Best()
+				rate, _ := ph.TokensPerS.Best()
+				if want := float64(ph.Batch*ph.Tokens) / v; math.Abs(rate-want) > 1e-9*want || ph.Trust == nil {
+					t.Errorf("%s: %v tokens/s, want %v; %+v", ph.Name(), rate, want, ph.Trust)
+				}
+				if ph.CacheReadBytes != ph.Batch*ph.Context*l.Cache.PositionBytes || ph.CacheWrittenBytes != ph.Batch*ph.Tokens*l.Cache.PositionBytes {
+					t.Errorf("%s: reads %d bytes of the cache, writes %d", ph.Name(), ph.CacheReadBytes, ph.CacheWrittenBytes)
+				}
+			}
+			if want := []string{"prefill 4", "prefill 16", "decode at 0", "decode at 40"}; !slices.Equal(names, want) {
+				t.Errorf("phases %q, want %q", names, want)
+			}
+			last, first := l.Phases[3], l.Phases[1]
+			for key, want := range map[string]*profile.Metric{
+				"ttft_s": first.Latency, "prefill_tokens_per_s": first.TokensPerS, "tpot_s": last.Latency, "decode_tokens_per_s": last.TokensPerS,
+			} {
+				got, ok := p.Totals.Value(key)
+				if v, _ := want.Best(); !ok || got != v {
+					t.Errorf("%s is %v, want %v", key, got, v)
+				}
+			}
+			if *first.Ops < 4**last.Ops {
+				t.Errorf("%d operations for 16 tokens, %d for one", *first.Ops, *last.Ops)
+			}
+			// All weights, and of two tables of embeddings a row for each sequence. Four scalars scale
+			// and mask scores.
+			const block = 32 + 3*32*32 + 32*32 + 32 + 2*32*64
+			const want = 4 * (2*block + 32 + 32*50 + 2*2*32 + 4)
+			if got := *last.WeightsReadBytes; !c.shared && got != want {
+				t.Errorf("%d bytes of weights are read, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestPhasesRefused: what phases cannot do is an error that names the option.
+func TestPhasesRefused(t *testing.T) {
+	t.Parallel()
+	m := language(t, false)
+	one := func(change func(o *opmeter.Options)) opmeter.Options {
+		o := few(&opmeter.Phases{Prompts: []int{4}, Contexts: []int{0}})
+		change(&o)
+		return o
+	}
+	for _, test := range []struct {
+		o      opmeter.Options
+		option string
+		want   string
+	}{
+		{few(&opmeter.Phases{}), "Phases", "use 1 to 16 prompts and contexts together, not 0"},
+		{few(&opmeter.Phases{Prompts: []int{0}}), "Phases.Prompts", "use 1 to 1048576, not 0"},
+		{few(&opmeter.Phases{Contexts: []int{3, 3}}), "Phases.Contexts", "has 3 twice"},
+		{few(&opmeter.Phases{Contexts: []int{64}}), "Phases", "1 tokens after 64 are 65 positions, and the model has 64"},
+		{one(func(o *opmeter.Options) { o.Streams = 2 }), "Streams", "leave it out with phases"},
+		{one(func(o *opmeter.Options) { o.Inputs.Dims = map[string]int{"sequence_length": 2} }), "Inputs.Dims", "leave it out with phases"},
+		{one(func(o *opmeter.Options) { o.Inputs.Zeros = true }), "Inputs.Zeros", "leave it out with phases"},
+	} {
+		_, err := opmeter.Profile(t.Context(), m, test.o)
+		e, ok := errors.AsType[*opmeter.OptionError](err)
+		if !ok || e.Option != test.option || !strings.Contains(e.Text, test.want) {
+			t.Errorf("%v, want %s: %s", err, test.option, test.want)
+		}
+	}
+	other, err := opmeter.Open("examples/resnet8.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := opmeter.Profile(t.Context(), other, few(&opmeter.Phases{Prompts: []int{4}})); err == nil || !strings.Contains(err.Error(), "no caches of keys and values") {
+		t.Errorf("a model without caches: %v", err)
+	}
+	if p := opmeter.DefaultPhases(other); p != nil {
+		t.Errorf("a model without caches has phases %+v", p)
+	}
+	if p := opmeter.DefaultPhases(m); p == nil || !slices.Equal(p.Prompts, []int{32}) || !slices.Equal(p.Contexts, []int{0, 63}) {
+		t.Errorf("phases %+v, want a prompt of 32 and contexts of 0 and 63 of 64 positions", p)
+	}
+}
+
+// TestPhasesStopped: what was measured before the context ended is kept.
+func TestPhasesStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := few(&opmeter.Phases{Prompts: []int{4}, Contexts: []int{8}})
+	o.Runs, o.Time = 0, time.Hour
+	o.Progress = func(phase string, _ float64) {
+		if phase == "measuring" {
+			cancel()
+		}
+	}
+	p, err := opmeter.Profile(ctx, language(t, false), o)
+	if err != nil || p == nil || p.Language == nil || len(p.Language.Phases) == 0 || len(p.Incomplete) == 0 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+}
+
+// TestPhasesApart measures one after the other where the memory does not hold all.
+func TestPhasesApart(t *testing.T) {
+	o := few(&opmeter.Phases{Prompts: []int{4}, Contexts: []int{0, 8}})
+	o.MaxMemory = 1 << 19
+	p, err := opmeter.Profile(t.Context(), language(t, false), o)
+	if err != nil || len(p.Language.Phases) != 3 || !slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return f.ID == "phases.apart" }) {
+		t.Fatalf("%+v, %v", p, err)
+	}
+}
