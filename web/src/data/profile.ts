@@ -379,7 +379,7 @@ export interface Layer {
     cold_latency_s?: Metric;
     /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
-    /** Tokens generated per second, with the deepest cache that was measured, all sequences of the batch together. Without tokenizer and sampling. */
+    /** Tokens generated per second after the first one, with the deepest cache that was measured, all sequences of a batch together. Tokenizer and sampling are not included. */
     decode_tokens_per_s?: Metric;
     /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
@@ -397,7 +397,7 @@ export interface Layer {
     loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
-    /** Tokens of a prompt per second, of the longest prompt that was measured, all sequences of the batch together. Without tokenizer and sampling. */
+    /** Tokens of a prompt per second, of the longest prompt that was measured, all sequences of a batch together. Tokenizer and sampling are not included. */
     prefill_tokens_per_s?: Metric;
     /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
@@ -411,9 +411,9 @@ export interface Layer {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of decode, one token of each sequence, with the deepest cache that was measured. Without tokenizer and sampling. */
+    /** Time for each token after the first one: the time of decode, with the deepest cache that was measured. */
     tpot_s?: Metric;
-    /** Time of prefill, of the longest prompt that was measured. Without tokenizer and sampling. */
+    /** Time from a prompt to the first token: the time of prefill, of the longest prompt that was measured. Results of servers include network and queue. */
     ttft_s?: Metric;
     /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;
@@ -1097,7 +1097,7 @@ export interface Totals {
     cold_latency_s?: Metric;
     /** Time from creating a session to the end of its first inference, after the processor's caches were emptied. With opmeter's engine it starts with planning, the file being open. External engines read the model from its file, their library being loaded. */
     cold_start_s?: Metric;
-    /** Tokens generated per second, with the deepest cache that was measured, all sequences of the batch together. Without tokenizer and sampling. */
+    /** Tokens generated per second after the first one, with the deepest cache that was measured, all sequences of a batch together. Tokenizer and sampling are not included. */
     decode_tokens_per_s?: Metric;
     /** Time in which a device beside the processor worked for the layer in one inference. It may overlap with other layers. */
     device_s?: Metric;
@@ -1115,7 +1115,7 @@ export interface Totals {
     loaded_processor_s?: Metric;
     /** Speed of the machine during the runs, measured by a loop of fixed work. 1 is the reference speed, which is the same on all machines. */
     machine_speed?: Metric;
-    /** Tokens of a prompt per second, of the longest prompt that was measured, all sequences of the batch together. Without tokenizer and sampling. */
+    /** Tokens of a prompt per second, of the longest prompt that was measured, all sequences of a batch together. Tokenizer and sampling are not included. */
     prefill_tokens_per_s?: Metric;
     /** Processor time of one inference, summed over all threads, without waiting for other programs. */
     processor_s?: Metric;
@@ -1129,9 +1129,9 @@ export interface Totals {
     stream_fairness?: Metric;
     /** Ticks of a timer whose frequency is not known, such as microseconds or processor cycles. */
     ticks?: Metric;
-    /** Time of decode, one token of each sequence, with the deepest cache that was measured. Without tokenizer and sampling. */
+    /** Time for each token after the first one: the time of decode, with the deepest cache that was measured. */
     tpot_s?: Metric;
-    /** Time of prefill, of the longest prompt that was measured. Without tokenizer and sampling. */
+    /** Time from a prompt to the first token: the time of prefill, of the longest prompt that was measured. Results of servers include network and queue. */
     ttft_s?: Metric;
     /** Time of the plain inferences during which no other program used the processor. */
     undisturbed_latency_s?: Metric;
