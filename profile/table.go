@@ -93,6 +93,9 @@ func table() []entry {
 			Quantity{Key: "weights_bytes", Unit: "B", Head: "weights", Name: "Weights", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Size of the weights as stored."},
 			counted(func(l *Layer) **int64 { return &l.WeightsBytes }), countedTotal(func(t *Totals) **int64 { return &t.WeightsBytes }),
 		},
+		{Quantity{Key: "bits_per_weight", Unit: "bits", Head: "bits/weight", Name: "Bits per weight", Group: "Memory", Better: -1, Model: true, Doc: "Size of the weights in the file divided by their number, in bits. Scales and zero points of quantised weights are included."}, nil, nil},
+		{Quantity{Key: "active_params", Head: "active params", Name: "Active parameters", Group: "Memory", Better: -1, Model: true, Whole: true, Doc: "Parameters that a token uses in a mixture of experts. The other experts are stored and not read."}, nil, nil},
+		{Quantity{Key: "cache_bytes_per_token", Unit: "B", Head: "cache/token", Name: "Cache per token", Group: "Memory", Better: -1, Model: true, Whole: true, Doc: "Size that each token adds to the caches of keys and values of a language model, in float16."}, nil, nil},
 		{
 			Quantity{Key: "bytes_read", Unit: "B", Head: "read", Name: "Bytes read", Group: "Memory", Adds: true, Whole: true, Better: -1, Doc: "Size of all operands that the layer reads in one inference, each once per call, constants included."},
 			counted(func(l *Layer) **int64 { return &l.BytesRead }), countedTotal(func(t *Totals) **int64 { return &t.BytesRead }),

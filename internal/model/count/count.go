@@ -250,11 +250,7 @@ func (c *call) traffic(w *Work) {
 			continue
 		}
 		params += Params(c.n, i, v)
-		if v.Sparse != nil {
-			stored += int64(v.Sparse.StoredBytes)
-		} else {
-			stored += int64(v.Const.Bytes())
-		}
+		stored += v.StoredBytes()
 	}
 	for i, t := range c.outs {
 		if t == nil {
@@ -285,6 +281,15 @@ func (c *call) readOf(i int) (bytes int64, ok bool) {
 			return int64(t.Type.Bytes(tensor.Elements(s))), true
 		}
 		return 0, false
+	case c.n.Op == "ExpertMatMul" && i >= 1 && i <= 3:
+		// Each product has another expert at most.
+		bytes, ok = bytesOf(t)
+		n, experts := int64(c.n.Attrs.Int("N", 0)), int64(c.n.Attrs.Int("experts", 0))
+		if s := shape(out); s != nil && n > 0 && experts > 0 {
+			products := int64(tensor.Elements(s)) / n
+			return bytes / experts * min(products, experts), ok
+		}
+		return 0, false
 	case c.n.Op == "GatherBlockQuantized" && i != 1:
 		all, have := c.tensor(c.ins, 0), shape(out)
 		bytes, ok = bytesOf(t)
@@ -310,7 +315,7 @@ func absent(ids []int, i int) bool { return i >= len(ids) || ids[i] < 0 }
 // Weight distinguishes constants that node n reads as weights, as operand i, from shapes, axes and
 // indices.
 func Weight(n *graph.Node, i int, v *graph.Value) bool {
-	if v.Const == nil || v.Variable {
+	if v.Const == nil || v.Variable || v.Coded != nil && v.Coded.Weights == 0 {
 		return false
 	}
 	switch v.Type {
@@ -340,6 +345,9 @@ var packedWeights = map[string]struct {
 // Params returns the number of weights in the constant v, operand i of node n: several for each
 // byte where the operator packs them, without those that only fill a block.
 func Params(n *graph.Node, i int, v *graph.Value) int64 {
+	if v.Coded != nil {
+		return v.Coded.Weights
+	}
 	all := int64(v.Const.Len())
 	p, ok := packedWeights[n.Op]
 	if !ok || n.Domain != graph.Microsoft || v.Type != tensor.Uint8 || !slices.Contains(p.operands, i) {

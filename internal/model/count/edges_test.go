@@ -74,6 +74,14 @@ func TestTrafficOfTypes(t *testing.T) {
 			t.Errorf("%s: %d read and %d written, want %d and %d", c.name, number(w.BytesRead), number(w.BytesWritten), c.read, c.written)
 		}
 	}
+	// A token reads the matrices of its experts, all tokens together each matrix once.
+	for rows, want := range map[int]int64{1: 2 * 3 * 4 * 4, 9: 8 * 3 * 4 * 4} {
+		n := &graph.Node{Domain: graph.Own, Op: "ExpertMatMul", Inputs: []int{-1, 0}, Attrs: graph.Attrs{"experts": int64(8), "N": int64(3)}}
+		w := Count(&graph.Model{}, &graph.Graph{}, n, []*tensor.Tensor{nil, sized(tensor.Float32, 8, 3, 4)}, []*tensor.Tensor{sized(tensor.Float32, 1, rows, 2, 3)})
+		if w.BytesRead == nil || *w.BytesRead != want {
+			t.Errorf("%d rows read %v bytes of experts, want %d", rows, w.BytesRead, want)
+		}
+	}
 	// What is a weight and what a shape.
 	c := tensor.New(tensor.Int32, 3)
 	for _, x := range []struct {

@@ -149,11 +149,12 @@ func mlRules() []Rule {
 }
 
 // trainingRules are the optimisers. Inputs are rate, step, then tensors.
-// ownRules are those of operators that plans write.
+// ownRules are those of operators that plans and readers write.
 func ownRules() []Rule {
 	return []Rule{
 		perOutputElement(1, "a look-up", "LookUp"),
 		{Group: groupProduct, Names: []string{"CodesMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)" + biasText, f: func(c *call) amount { return c.matmul(c.inner(0), c.biased(4, c.nout(0))) }},
+		{Group: groupProduct, Names: []string{"ExpertMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)", f: func(c *call) amount { return c.matmul(c.inner(0), 0) }},
 		{Group: groupConv, Names: []string{"QLinearConvTranspose"}, MACs: "k1·…·kn·Cout/group·elements(input)", Ops: "2·MACs" + biasText + " + 4·elements(output) (requantise)", f: func(c *call) amount { return c.transposed(3, 8, 4) }},
 	}
 }

@@ -219,6 +219,7 @@ func TestCountsByHand(t *testing.T) {
 		{"inverse", ms, "Inverse", nil, list(x(2, 3, 3)), list(x(2, 3, 3)), numbers{108, 0, 0}},
 		{"groups of queries, past", ms, "GroupQueryAttention", graph.Attrs{"num_heads": int64(4), "kv_num_heads": int64(2)}, list(x(1, 1, 16), x(1, 1, 8), x(1, 1, 8), x(1, 2, 9, 4), x(1, 2, 9, 4)), list(x(1, 1, 16)), numbers{2*320 + 6*40, 320, 320}},
 		{"groups of queries, buffer", ms, "GroupQueryAttention", graph.Attrs{"num_heads": int64(4), "kv_num_heads": int64(2)}, list(x(1, 1, 16), x(1, 1, 8), x(1, 1, 8), x(1, 2, 90, 4), x(1, 2, 90, 4), x(1), ints(10)), list(x(1, 1, 16), x(1, 2, 90, 4), x(1, 2, 90, 4)), numbers{2*320 + 6*40, 320, 320}},
+		{"experts", graph.Own, "ExpertMatMul", graph.Attrs{"experts": int64(8), "N": int64(5)}, list(x(1, 3, 1, 16), x(8, 5, 16)), list(x(1, 3, 2, 5)), numbers{2 * 480, 480, 480}},
 		{"linear, plain", on, "LinearAttention", graph.Attrs{"q_num_heads": int64(4), "kv_num_heads": int64(2), "update_rule": "linear"}, list(x(1, 3, 16), x(1, 3, 8), x(1, 3, 10)), list(x(1, 3, 20)), numbers{2 * 360, 60 * 6, 360}},
 		{"linear, gated", on, "LinearAttention", graph.Attrs{"q_num_heads": int64(4), "kv_num_heads": int64(2), "update_rule": "gated"}, list(x(1, 3, 16), x(1, 3, 8), x(1, 3, 10)), list(x(1, 3, 20)), numbers{2*360 + 120, 360, 360}},
 		{"linear, delta", on, "LinearAttention", graph.Attrs{"q_num_heads": int64(4), "kv_num_heads": int64(2), "update_rule": "delta"}, list(x(1, 3, 16), x(1, 3, 8), x(1, 3, 10)), list(x(1, 3, 20)), numbers{2 * 480, 480, 480}},

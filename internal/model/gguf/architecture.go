@@ -24,19 +24,34 @@ type architecture struct {
 	// wide is the number of layers of the one size whose scores are scaled by the root of
 	// embedding length by heads, 0 for none.
 	wide int
+	// route weights the experts of layers that have some, nil for families without.
+	route *routing
+	// latent is attention whose keys and values come from one small vector.
+	latentKV bool
+	// clamped limits the halves of the MLP as gpt-oss does.
+	clamped bool
+	// mlpNorm is the norm before the MLP, "ffn_norm" without it.
+	mlpNorm string
+	// recurrent layers have a state space and neither attention nor MLP.
+	recurrent bool
 }
 
 // architectures lists the supported families by their name in files.
 var architectures = map[string]architecture{
-	"llama":    {interleaved: true},
-	"mistral3": {interleaved: true},
-	"granite":  {interleaved: true},
-	"qwen2":    {},
-	"qwen3":    {},
-	"phi3":     {window: func(int) bool { return true }},
-	"gemma":    {gelu: true, scaled: true},
-	"gemma2":   {gelu: true, scaled: true, window: func(l int) bool { return l%2 == 0 }, wide: 46},
-	"gemma3":   {gelu: true, scaled: true, window: func(l int) bool { return l%6 < 5 }, local: 10_000, wide: 62},
+	"llama":     {interleaved: true, route: &routing{normalise: true}},
+	"mistral3":  {interleaved: true},
+	"granite":   {interleaved: true},
+	"qwen2":     {},
+	"qwen2moe":  {route: &routing{}},
+	"qwen3":     {},
+	"qwen3moe":  {route: &routing{normalise: true}},
+	"phi3":      {window: func(int) bool { return true }},
+	"gemma":     {gelu: true, scaled: true},
+	"gemma2":    {gelu: true, scaled: true, window: func(l int) bool { return l%2 == 0 }, wide: 46},
+	"gemma3":    {gelu: true, scaled: true, window: func(l int) bool { return l%6 < 5 }, local: 10_000, wide: 62},
+	"deepseek2": {interleaved: true, latentKV: true, route: &routing{}},
+	"gpt-oss":   {clamped: true, mlpNorm: "post_attention_norm", window: func(l int) bool { return l%2 == 0 }, route: &routing{late: true}},
+	"mamba":     {recurrent: true},
 }
 
 // Architectures lists the supported architectures.

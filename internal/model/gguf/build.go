@@ -52,14 +52,20 @@ func parse(data []byte, name string) (*graph.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{network: n, f: f, g: &graph.Graph{Name: f.Text("general.name")}, used: map[string]bool{}, matrices: map[*Tensor]matrix{}}
+	b := &builder{
+		network: n, f: f, g: &graph.Graph{Name: f.Text("general.name")}, used: map[string]bool{}, matrices: map[*Tensor]matrix{},
+		language: &graph.Language{}, mask: -1,
+	}
 	if err := b.build(); err != nil {
 		return nil, err
 	}
 	m := &graph.Model{
 		Format: "gguf", Path: name, Name: b.g.Name, Description: f.Text("general.description"), FileBytes: int64(len(data)),
 		Opsets: map[string]int{graph.ONNX: opset, graph.Microsoft: 1}, IRVersion: f.Version, Graphs: []*graph.Graph{b.g},
-		Warnings: b.warnings,
+		Warnings: b.warnings, Language: b.language,
+	}
+	if slices.ContainsFunc(b.g.Nodes, func(n *graph.Node) bool { return n.Domain == graph.Own }) {
+		m.Opsets[graph.Own] = 1
 	}
 	if f.Float(b.key("context_length"), 0) > 0 {
 		m.Metadata = []graph.Metadata{{Name: "context_length", Data: strconv.AppendInt(nil, int64(b.context), 10)}}
@@ -84,9 +90,11 @@ type builder struct {
 	matrices map[*Tensor]matrix
 	missing  string // types that cannot be converted
 	warnings []string
+	language *graph.Language
 	err      error
 
 	ids, positions, lens, total  int
+	size, mask                   int // number of keys; those that a token sees, -1 before
 	cos, sin, localCos, localSin int
 }
 
@@ -169,7 +177,7 @@ func (b *builder) name(s string) string {
 // node adds an operator of a domain and returns its outputs.
 func (b *builder) node(domain, op, name string, attrs graph.Attrs, outputs int, inputs ...int) []int {
 	n := &graph.Node{Index: len(b.g.Nodes), Name: b.name(name), Domain: domain, Op: op, Version: opset, Attrs: attrs, Inputs: inputs, Scope: b.scope}
-	if domain == graph.Microsoft {
+	if domain != graph.ONNX {
 		n.Version = 1
 	}
 	for i := range outputs {
@@ -244,6 +252,9 @@ func (b *builder) unsupported(t *Tensor) {
 	}
 }
 
+// shortName is the last part of a tensor's name.
+func shortName(name string) string { return name[strings.LastIndex(name, ".")+1:] }
+
 // linear multiplies x with a matrix of the file [out, in], which may have a bias.
 func (b *builder) linear(name string, x, out, in int) int {
 	t := b.required(name+".weight", out, in)
@@ -251,7 +262,7 @@ func (b *builder) linear(name string, x, out, in int) int {
 	if b.err != nil {
 		return -1
 	}
-	return b.product(name[strings.LastIndex(name, ".")+1:], t, bias, x)
+	return b.product(shortName(name), t, bias, x)
 }
 
 func (b *builder) product(name string, t *Tensor, bias, x int) int {
@@ -289,8 +300,14 @@ func (b *builder) matrix(t *Tensor) matrix {
 	}
 	b.later(p)
 	w := matrix{data: b.stored(t, p.data), scales: b.constant(t.Name+".scale", p.scales), zeros: -1, bits: u.bits, block: u.block}
+	b.g.Values[w.data].Coded = &graph.Coded{Type: t.Type.String(), Weights: int64(t.Len()), Bytes: int64(len(t.Data))}
 	if p.zeros != nil {
 		w.zeros = b.constant(t.Name+".zero", p.zeros)
+	}
+	for _, part := range []int{w.scales, w.zeros} {
+		if part >= 0 {
+			b.g.Values[part].Coded = &graph.Coded{Type: t.Type.String()}
+		}
 	}
 	b.matrices[t] = w
 	return w
@@ -356,7 +373,7 @@ func (b *builder) embed() int {
 
 func (b *builder) norm(name string, x int, width int) int {
 	w := b.vector(b.required(name+".weight", width))
-	return b.op("RMSNormalization", name[strings.LastIndex(name, ".")+1:], graph.Attrs{"axis": int64(-1), "epsilon": b.epsilon}, x, w)
+	return b.op("RMSNormalization", shortName(name), graph.Attrs{"axis": int64(-1), "epsilon": b.epsilon}, x, w)
 }
 
 // angles adds the cosines and sines of the positions.
@@ -384,37 +401,23 @@ func (b *builder) angles(name string, base float64, dim int) (cos, sin int) {
 
 func (b *builder) build() error {
 	b.ids = b.input("input_ids", tensor.Int64, "batch_size", "sequence_length")
-	mask := b.input("attention_mask", tensor.Int64, "batch_size", "total_sequence_length")
-	b.positions = b.input("position_ids", tensor.Int64, "batch_size", "sequence_length")
-	b.scope = "lengths"
-	sum := b.op("ReduceSum", "sum", graph.Attrs{"keepdims": int64(1)}, mask, b.ints("axis", 1))
-	b.lens = b.op("Cast", "last", graph.Attrs{"to": int64(6)}, b.op("Sub", "less_one", nil, sum, b.ints("one", 1)))
-	size := b.op("Gather", "size", graph.Attrs{"axis": int64(0)}, b.op("Shape", "shape", nil, mask), b.scalar("second", 1))
-	b.total = b.op("Cast", "total", graph.Attrs{"to": int64(6)}, size)
-	h, err := b.heads(0)
-	if err != nil {
-		return err
-	}
-	dim, err := b.perLayer(b.f, "rope.dimension_count", 0, float64(h.size))
-	if err != nil {
-		return err
-	}
-	b.scope = "rotary"
-	b.cos, b.sin = b.angles("rope", b.base, dim)
-	b.localCos, b.localSin = b.cos, b.sin
-	if b.local != 0 && b.window > 0 {
-		b.localCos, b.localSin = b.angles("local", b.local, dim)
+	dim := 0
+	if !b.recurrent {
+		var err error
+		if dim, err = b.places(); err != nil {
+			return err
+		}
 	}
 	b.scope = "embedding"
 	x := b.embed()
 	var presents []int
 	for l := 0; l < b.layers && b.err == nil; l++ {
-		var kv [2]int
-		x, kv, err = b.layer(l, x, dim)
-		if err != nil {
+		var caches []int
+		var err error
+		if x, caches, err = b.layer(l, x, dim); err != nil {
 			return err
 		}
-		presents = append(presents, kv[:]...)
+		presents = append(presents, caches...)
 	}
 	if b.err != nil {
 		return b.err
@@ -422,4 +425,34 @@ func (b *builder) build() error {
 	b.scope = "head"
 	b.g.Outputs = append([]int{b.head(x)}, presents...)
 	return b.finish()
+}
+
+// places adds what follows from the positions of the tokens: the lengths of the caches and the
+// rotary angles. It returns the number of elements that are rotated.
+func (b *builder) places() (dim int, err error) {
+	mask := b.input("attention_mask", tensor.Int64, "batch_size", "total_sequence_length")
+	b.positions = b.input("position_ids", tensor.Int64, "batch_size", "sequence_length")
+	b.scope = "lengths"
+	b.size = b.op("Gather", "size", graph.Attrs{"axis": int64(0)}, b.op("Shape", "shape", nil, mask), b.scalar("second", 1))
+	size := 0.0
+	if !b.latentKV {
+		sum := b.op("ReduceSum", "sum", graph.Attrs{"keepdims": int64(1)}, mask, b.ints("axis", 1))
+		b.lens = b.op("Cast", "last", graph.Attrs{"to": int64(6)}, b.op("Sub", "less_one", nil, sum, b.ints("one", 1)))
+		b.total = b.op("Cast", "total", graph.Attrs{"to": int64(6)}, b.size)
+		h, err := b.heads(0)
+		if err != nil {
+			return 0, err
+		}
+		size = float64(h.size)
+	}
+	if dim, err = b.perLayer(b.f, "rope.dimension_count", 0, size); err != nil {
+		return 0, err
+	}
+	b.scope = "rotary"
+	b.cos, b.sin = b.angles("rope", b.base, dim)
+	b.localCos, b.localSin = b.cos, b.sin
+	if b.local != 0 && b.window > 0 {
+		b.localCos, b.localSin = b.angles("local", b.local, dim)
+	}
+	return dim, b.err
 }

@@ -35,21 +35,47 @@ func (b *builder) heads(layer int) (h heads, err error) {
 	return h, nil
 }
 
-// layer adds a decoder layer and returns its output and the caches of keys and values.
-func (b *builder) layer(l, x, dim int) (y int, kv [2]int, err error) {
-	h, err := b.heads(l)
-	if err != nil {
-		return 0, kv, err
-	}
-	if n := b.f.Float(b.key("expert_count"), 0); n > 0 {
-		return 0, kv, fmt.Errorf("mixtures of experts are not supported yet (%v experts)", n)
-	}
+// layer adds a layer and returns its output and its caches or states.
+func (b *builder) layer(l, x, dim int) (y int, caches []int, err error) {
 	at := fmt.Sprintf("blk.%d.", l)
 	b.scope = fmt.Sprintf("blk.%d/attention", l)
-	a, kv := b.attention(l, at, x, h, dim)
-	x = b.join(at+"post_attention_norm", x, a)
+	if b.recurrent {
+		b.scope = fmt.Sprintf("blk.%d/state_space", l)
+		y, caches, err = b.mamba(l, at, x)
+		return b.join("", x, y), caches, err
+	}
+	mix, err := b.mixture(l)
+	if err != nil {
+		return 0, nil, err
+	}
+	var a int
+	if b.latentKV {
+		a, caches, err = b.mla(l, at, x)
+	} else {
+		var h heads
+		if h, err = b.heads(l); err == nil {
+			a, caches = b.attention(l, at, x, h, dim)
+		}
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	post, before := at+"post_attention_norm", at+"ffn_norm"
+	if b.mlpNorm != "" {
+		post, before = "", at+b.mlpNorm
+	}
+	x = b.join(post, x, a)
 	b.scope = fmt.Sprintf("blk.%d/mlp", l)
-	return b.join(at+"post_ffw_norm", x, b.mlp(l, at, x)), kv, b.err
+	if b.err != nil {
+		return 0, nil, b.err
+	}
+	n := b.norm(before, x, b.width)
+	if mix != nil {
+		y = b.moe(at, mix, n)
+	} else {
+		y = b.mlp(l, at, n)
+	}
+	return b.join(at+"post_ffw_norm", x, y), caches, b.err
 }
 
 func (b *builder) key(key string) string { return b.network.name + "." + key }
@@ -59,7 +85,7 @@ func (b *builder) join(norm string, x, part int) int {
 	if b.err != nil {
 		return -1
 	}
-	if b.f.Tensor(norm+".weight") != nil {
+	if norm != "" && b.f.Tensor(norm+".weight") != nil {
 		part = b.norm(norm, part, b.width)
 	}
 	if b.residual != 0 {
@@ -73,7 +99,7 @@ func (b *builder) split(name string, x int, sizes ...int64) []int {
 	return b.node(graph.ONNX, "Split", name, graph.Attrs{"axis": int64(-1)}, len(sizes), x, b.ints(name+"_sizes", sizes...))
 }
 
-func (b *builder) attention(l int, at string, x int, h heads, dim int) (y int, kv [2]int) {
+func (b *builder) attention(l int, at string, x int, h heads, dim int) (y int, kv []int) {
 	n := b.norm(at+"attn_norm", x, b.width)
 	wide, narrow := h.query*h.size, h.kv*h.size
 	var q, k, v int
@@ -103,9 +129,13 @@ func (b *builder) attention(l int, at string, x int, h heads, dim int) (y int, k
 	for i, kind := range []string{"key", "value"} {
 		past[i] = b.input(fmt.Sprintf("past_key_values.%d.%s", l, kind), tensor.Float32, "batch_size", h.kv, "past_sequence_length", h.size)
 	}
-	out := b.node(graph.Microsoft, "GroupQueryAttention", "attend", attrs, 3, q, k, v, past[0], past[1], b.lens, b.total)
+	in := []int{q, k, v, past[0], past[1], b.lens, b.total}
+	if sinks := b.vector(b.tensor(at+"attn_sinks.weight", h.query)); sinks >= 0 {
+		in = append(in, -1, -1, -1, -1, sinks)
+	}
+	out := b.node(graph.Microsoft, "GroupQueryAttention", "attend", attrs, 3, in...)
 	for i, kind := range []string{"key", "value"} {
-		kv[i] = out[1+i]
+		kv = append(kv, out[1+i])
 		b.g.Values[kv[i]].Name = fmt.Sprintf("present.%d.%s", l, kind)
 	}
 	return b.linear(at+"attn_output", out[0], b.width, wide), kv
@@ -138,13 +168,12 @@ func (b *builder) rotate(name, norm string, x, heads, size, dim, cos, sin int) i
 	return b.op("RotaryEmbedding", name+"_rotary", attrs, x, cos, sin)
 }
 
-func (b *builder) mlp(l int, at string, x int) int {
+func (b *builder) mlp(l int, at string, n int) int {
 	wide, err := b.perLayer(b.f, "feed_forward_length", l, 0)
 	if err != nil {
 		b.err = err
 		return -1
 	}
-	n := b.norm(at+"ffn_norm", x, b.width)
 	var gate, up int
 	if b.f.Tensor(at+"ffn_gate.weight") == nil { // both in one matrix
 		both := b.linear(at+"ffn_up", n, 2*wide, b.width)
@@ -159,12 +188,7 @@ func (b *builder) mlp(l int, at string, x int) int {
 	if b.err != nil {
 		return -1
 	}
-	if b.gelu {
-		gate = b.op("Gelu", "activation", graph.Attrs{"approximate": "tanh"}, gate)
-	} else {
-		gate = b.op("Mul", "activation", nil, gate, b.op("Sigmoid", "sigmoid", nil, gate))
-	}
-	return b.linear(at+"ffn_down", b.op("Mul", "gated", nil, gate, up), b.width, wide)
+	return b.linear(at+"ffn_down", b.gated(gate, up), b.width, wide)
 }
 
 // head adds the logits of the last token.
@@ -197,6 +221,7 @@ func (b *builder) finish() error {
 	if b.err != nil {
 		return b.err
 	}
+	b.describe()
 	var unread []string
 	for _, t := range b.f.Tensors {
 		if !b.used[t.Name] {
@@ -211,6 +236,9 @@ func (b *builder) finish() error {
 			list += fmt.Sprintf(" and %d more", n-named)
 		}
 		b.warnings = append(b.warnings, fmt.Sprintf("The graph does not read %d of %d tensors: %s. What they compute is missing from all figures.", n, len(b.f.Tensors), list))
+	}
+	if n := b.f.Float(b.key("expert_group_count"), 0); n > 1 {
+		b.warnings = append(b.warnings, fmt.Sprintf("The %v groups of experts are not applied: a token may use other experts, speed does not change.", n))
 	}
 	if s := b.f.Text(b.key("rope.scaling.type")); s != "" && s != "none" && s != "linear" {
 		b.warnings = append(b.warnings, fmt.Sprintf("Rotary scaling of type %s is not applied: outputs differ for long contexts, speed does not.", s))

@@ -42,6 +42,8 @@ func (w *writer) key(name string, v any) {
 		put(&w.keys, uint32(4), v)
 	case float32:
 		put(&w.keys, uint32(6), v)
+	case bool:
+		put(&w.keys, uint32(7), v)
 	case string:
 		put(&w.keys, uint32(8), v)
 	case []string:
@@ -367,7 +369,7 @@ func TestErrors(t *testing.T) {
 		"expected a multiple":     head(3, 1, 0, "t", uint32(1), uint64(8), uint32(0), uint64(1), make([]byte, 64)),
 		"expected a power":        head(3, 0, 1, "general.alignment", uint32(4), uint32(3)),
 		"architecture is missing": head(3, 0, 0),
-		`"mamba" is not`:          head(3, 0, 1, "general.architecture", uint32(8), "mamba"),
+		`"bert" is not`:           head(3, 0, 1, "general.architecture", uint32(8), "bert"),
 		"block_count is 0":        head(3, 0, 1, "general.architecture", uint32(8), "llama"),
 	} {
 		_, err := gguf.Parse(file, "x.gguf")

@@ -53,6 +53,8 @@ type Model struct {
 	// is the sum of their sizes.
 	Beside          []string
 	BesideFileBytes int64
+	// Language has figures of a language model beside its graph, nil for other models.
+	Language *Language
 	// Close releases mappings; constants are invalid afterwards. May be nil.
 	Close func() error
 	// Check fails if a file that the model was read from has changed since. May be nil.
@@ -92,6 +94,22 @@ func (m *Model) ONNX() bool { return m.Format == "onnx" || m.Format == "gguf" }
 
 // Main is the graph that an inference runs.
 func (m *Model) Main() *Graph { return m.Graphs[0] }
+
+// Language describes a language model.
+type Language struct {
+	// Types lists the element types of the weights with their sizes in the file, the largest first.
+	Types []Coded
+	// CacheElements is the number of elements that each token adds to the caches of keys and
+	// values, 0 without them. CacheFormula explains it.
+	CacheElements int64
+	CacheFormula  string
+	// StateElements is the number of elements of recurrent states, which no token adds to.
+	StateElements int64
+	// Experts is the number of experts in a layer, 0 for none, and UsedExperts those of a token.
+	Experts, UsedExperts int64
+	// ActiveParams is the number of parameters that a token uses.
+	ActiveParams int64
+}
 
 // Metadata is a named blob stored with the graph.
 type Metadata struct {
@@ -154,6 +172,28 @@ type Value struct {
 	Sparse *Sparse
 	// Offset is the offset of the constant's bytes in the file, -1 if unknown.
 	Offset int64
+	// Coded says how the file stores a constant that its reader converts, nil for others.
+	Coded *Coded
+}
+
+// StoredBytes returns the size of a constant in the file.
+func (v *Value) StoredBytes() int64 {
+	switch {
+	case v.Coded != nil:
+		return v.Coded.Bytes
+	case v.Sparse != nil:
+		return int64(v.Sparse.StoredBytes)
+	}
+	return int64(v.Const.Bytes())
+}
+
+// Coded is the form of a constant in the file.
+type Coded struct {
+	Type string // of the elements, such as "Q4_K"
+	// Weights is the number of weights, 0 for a part of another constant such as its scales.
+	Weights int64
+	// Bytes is the size in the file.
+	Bytes int64
 }
 
 // Sparse describes how a sparse TFLite constant was stored.

@@ -52,6 +52,7 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	if m.FileBytes > 0 {
 		out.Totals.FlashBytes = new(m.FileBytes + m.BesideBytes)
 	}
+	language(out, m.Language)
 	if identity == nil {
 		return out, nil
 	}
@@ -281,7 +282,7 @@ func parameters(m *graph.Model) (params, bytes *int64) {
 				}
 				if v := g.Values[id]; count.Weight(node, k, v) && counted.first(v.Const) {
 					n += count.Params(node, k, v)
-					size += storedBytes(v)
+					size += v.StoredBytes()
 				}
 			}
 		}

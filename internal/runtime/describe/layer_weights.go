@@ -33,14 +33,6 @@ func (c *constants) first(t *tensor.Tensor) bool {
 	return !known
 }
 
-// storedBytes returns the size of a constant in the file.
-func storedBytes(v *graph.Value) int64 {
-	if v.Sparse != nil {
-		return int64(v.Sparse.StoredBytes)
-	}
-	return int64(v.Const.Bytes())
-}
-
 // maxLoadSteps bounds the steps through layers that run at load, for all layers together.
 const maxLoadSteps = 1 << 20
 
@@ -83,7 +75,7 @@ func (d *describer) layerWeights(ls []profile.Layer) {
 func (o *weightOwner) assign(i int, l *profile.Layer) {
 	var params, bytes, sharedParams, sharedBytes int64
 	o.each(i, !o.load[i], map[int]bool{}, func(v *graph.Value, n int64) {
-		size := storedBytes(v)
+		size := v.StoredBytes()
 		if !o.counted.first(v.Const) {
 			if o.load[i] {
 				return // the layers that read its result count it

@@ -282,11 +282,12 @@ func (g *Graph) temporary(name string, t tensor.Type) int {
 }
 
 // mayName reports whether a file of the model's format may use operators of a domain. It may not
-// use the operators of planning passes, which trust their inputs, nor those of another format.
+// use the operators of planning passes, which trust their inputs, nor those of another format. The
+// nodes of a GGUF file are those of its reader.
 func (g *Graph) mayName(domain string) bool {
 	switch domain {
 	case graph.Own:
-		return false
+		return g.model.Format == "gguf"
 	case graph.TFLite, graph.TFLiteCustom:
 		return !g.model.ONNX()
 	}

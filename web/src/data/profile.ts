@@ -371,8 +371,14 @@ export interface Layer {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Parameters that a token uses in a mixture of experts. The other experts are stored and not read. */
+    active_params?: Metric;
     /** Profiling overhead on a device per inference, for counting and sending. It is not part of the time. */
     agent_s?: Metric;
+    /** Size of the weights in the file divided by their number, in bits. Scales and zero points of quantised weights are included. */
+    bits_per_weight?: Metric;
+    /** Size that each token adds to the caches of keys and values of a language model, in float16. */
+    cache_bytes_per_token?: Metric;
     /** A second measurement of the layer (--check): the extra time of a sub-model with the layer over one without it, as interleaved plain inferences. The 95 % interval is that of a repeated run. Only for layers that were checked. */
     checked_s?: Metric;
     /** Time of one inference of a prepared model after the processor's caches were emptied. */
@@ -1089,8 +1095,14 @@ export interface Totals {
     accelerator_programs?: Metric;
     /** Cycles in which the accelerator waits for memory. */
     accelerator_stalls?: Metric;
+    /** Parameters that a token uses in a mixture of experts. The other experts are stored and not read. */
+    active_params?: Metric;
     /** Profiling overhead on a device per inference, for counting and sending. It is not part of the time. */
     agent_s?: Metric;
+    /** Size of the weights in the file divided by their number, in bits. Scales and zero points of quantised weights are included. */
+    bits_per_weight?: Metric;
+    /** Size that each token adds to the caches of keys and values of a language model, in float16. */
+    cache_bytes_per_token?: Metric;
     /** A second measurement of the layer (--check): the extra time of a sub-model with the layer over one without it, as interleaved plain inferences. The 95 % interval is that of a repeated run. Only for layers that were checked. */
     checked_s?: Metric;
     /** Time of one inference of a prepared model after the processor's caches were emptied. */

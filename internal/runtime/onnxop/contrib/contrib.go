@@ -26,7 +26,7 @@ func Defs() []op.Def {
 	globalPool := quantized("QLinearGlobalAveragePool", inferQLinearGlobalPool, prepareQLinearGlobalPool)
 	averagePool := quantized("QLinearAveragePool", op.Needs(1, inferQLinearAveragePool), pool.OrNothing(prepareQLinearAveragePool))
 	globalPool.NHWC, averagePool.NHWC = lastGlobalPool, lastAveragePool
-	return elem.InDomain(graph.Microsoft, slices.Concat(standardDefs(), visionDefs(), []op.Def{
+	return append(elem.InDomain(graph.Microsoft, slices.Concat(standardDefs(), visionDefs(), []op.Def{
 		elem.RealDef("SkipLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SkipSimplifiedLayerNormalization", op.Needs(3, inferSkipNorm), prepareSkipNorm[float32], prepareSkipNorm[float64]),
 		elem.RealDef("SimplifiedLayerNormalization", op.Needs(2, norm.InferLayerNormalization), norm.PrepareRMSNormalization[float32], norm.PrepareRMSNormalization[float64]),
@@ -56,7 +56,7 @@ func Defs() []op.Def {
 		quantized("QGemm", op.Needs(6, op.Infer(newQGemm)), prepareQGemm),
 		elem.Fusing(elem.RealDef("MatMulIntegerToFloat", op.Needs(4, inferMatMulIntegerToFloat), prepareMatMulIntegerToFloat, nil)),
 		elem.RealDef("DynamicQuantizeMatMul", op.Needs(3, inferDynamicQuantizeMatMul), prepareDynamicQuantizeMatMul, nil),
-	})...)
+	})...), expertDef())
 }
 
 // RotaryEmbedding (com.microsoft): x, position_ids ([1]: of the first token, or

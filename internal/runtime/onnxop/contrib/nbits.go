@@ -189,16 +189,9 @@ func (v *nBits) fewBits(c *op.Call) *gemm.LowBitMatrix {
 	if !c.Known(1, 2, 3) || c.Has(4) {
 		return nil
 	}
-	var zeros []int8
-	if z := c.Input(3); z != nil {
-		zero, middle := v.zeroReader(z), float32(int(1)<<(v.bits-1))
-		zeros = make([]int8, v.n*v.blocks)
-		for i := range zeros {
-			at := zero(i/v.blocks, i%v.blocks) - middle
-			if zeros[i] = int8(max(-128, min(at, 127))); float32(zeros[i]) != at {
-				return nil
-			}
-		}
+	zeros, ok := v.wholeZeros(c.Input(3))
+	if !ok {
+		return nil
 	}
 	c.Keep(c.In[1].Bytes())
 	w := gemm.NewLowBitMatrix(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
@@ -208,6 +201,23 @@ func (v *nBits) fewBits(c *op.Call) *gemm.LowBitMatrix {
 		}
 	}
 	return w
+}
+
+// wholeZeros returns zero points less the middle of the range, nil for none. ok is false if some
+// are not quantised values.
+func (v *nBits) wholeZeros(z *tensor.Tensor) (zeros []int8, ok bool) {
+	if z == nil {
+		return nil, true
+	}
+	zero, middle := v.zeroReader(z), float32(int(1)<<(v.bits-1))
+	zeros = make([]int8, v.n*v.blocks)
+	for i := range zeros {
+		at := zero(i/v.blocks, i%v.blocks) - middle
+		if zeros[i] = int8(max(-128, min(at, 127))); float32(zeros[i]) != at {
+			return nil, false
+		}
+	}
+	return zeros, true
 }
 
 // packed dequantises the weights once.
