@@ -83,7 +83,7 @@ func implied(root *cobra.Command, args []string) []string {
 	switch isFile := err == nil && st.Mode().IsRegular(); {
 	case ends(".opmeter", ".opmeter-journal"):
 		return slices.Insert(slices.Clone(args), 0, "report")
-	case isFile, file == "-", ends(modelEndings...):
+	case isFile, file == "-", ends(modelfile.Endings...):
 		return slices.Insert(slices.Clone(args), 0, "profile")
 	}
 	return args

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -174,11 +175,12 @@ func complete(root *cobra.Command) {
 	words := map[string][]string{
 		"cold": {string(profile.ColdCaches), string(profile.ColdStart)}, "by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"}, "only": codes(),
 	}
+	models := []string{"tflite", "onnx", "gguf", "zip", "yaml"}
 	files := map[string][]string{
-		"profile": {"tflite", "onnx", "zip", "yaml"}, "summary": {"tflite", "onnx", "zip", "yaml"}, "view": {"tflite", "onnx", "zip", "yaml"}, "run": {"tflite", "onnx", "zip", "yaml"},
-		"ab":     {"tflite", "onnx", "zip", "yaml"},
-		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "gate": {"tflite", "onnx", "zip", "yaml"}, "build": {"yaml", "yml"},
-		"advise": {"tflite", "onnx", "zip", "yaml", "opmeter"},
+		"profile": models, "summary": models, "view": models, "run": models,
+		"ab":     models,
+		"report": {"opmeter", "opmeter-journal", "json"}, "compare": {"opmeter", "opmeter-journal", "json"}, "gate": models, "build": {"yaml", "yml"},
+		"advise": append(slices.Clone(models), "opmeter"),
 	}
 	for _, c := range root.Commands() {
 		for flag, list := range words {

@@ -17,6 +17,7 @@ import (
 	"github.com/opmeter/opmeter/internal/base/buildinfo"
 	"github.com/opmeter/opmeter/internal/base/infile"
 	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
@@ -330,7 +331,7 @@ func (g *gateRun) concerns(ctx context.Context, i *gate.Ignore) error {
 	}
 	var models []string
 	if err := g.repo.Tracking(ctx, func(path string) {
-		if isModelName(path) || isDescriptionName(path) && isModel(filepath.Join(g.root, filepath.FromSlash(path))) {
+		if modelfile.HasEnding(path) || isDescriptionName(path) && isModel(filepath.Join(g.root, filepath.FromSlash(path))) {
 			models = append(models, path)
 		}
 	}); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/shellword"
 	"github.com/opmeter/opmeter/internal/gate"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 )
 
 // gone adds the models that the base has and the working tree lacks: they are worse, because a
@@ -42,7 +43,7 @@ func (g *gateRun) gone(ctx context.Context, args []string, jobs []gateJob, b *ga
 				whole := slices.Contains(dirs, dir)
 				switch {
 				case len(args) > 0 && !whole && path.Dir(name) != dir:
-				case g.listed(name), len(args) > 0 && g.hasBaseline(name), whole && isModelName(name):
+				case g.listed(name), len(args) > 0 && g.hasBaseline(name), whole && modelfile.HasEnding(name):
 					add(name, blob)
 				case whole && isDescriptionName(name):
 					descriptions[name] = blob

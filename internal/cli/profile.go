@@ -14,6 +14,7 @@ import (
 
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/base/shellword"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/model/netspec"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/profile"
@@ -207,7 +208,7 @@ func (a *app) signatures(args []string, o *outputFlags) []string {
 
 func needModel(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return useError("name a model file: .tflite, .onnx or .mltk.zip")
+		return useError("name a model file: .tflite, .onnx, .gguf or .mltk.zip")
 	}
 	return nil
 }
@@ -325,7 +326,7 @@ func expand(args []string) (files []string, many bool, err error) {
 		}
 	}
 	if many && len(files) == 0 {
-		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx or .mltk.zip file and no network description (.yaml) inside", strings.Join(args, " ")))
+		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx, .gguf or .mltk.zip file and no network description (.yaml) inside", strings.Join(args, " ")))
 	}
 	return files, many || len(files) > 1, nil
 }
@@ -339,15 +340,6 @@ func plainPath(err error) error {
 	return err
 }
 
-// modelEndings are the endings of model files.
-var modelEndings = []string{".tflite", ".onnx", ".mltk.zip"}
-
-// isModelName reports whether a file has the ending of a model.
-func isModelName(p string) bool {
-	low := strings.ToLower(p)
-	return slices.ContainsFunc(modelEndings, func(e string) bool { return strings.HasSuffix(low, e) })
-}
-
 // isDescriptionName reports whether a file has the ending of a description of a network. Files of
 // other kinds have it, too.
 func isDescriptionName(p string) bool {
@@ -358,7 +350,7 @@ func isDescriptionName(p string) bool {
 // isModel reports whether a file of a folder is a model, or describes one: files of other
 // kinds have endings of descriptions, too.
 func isModel(p string) bool {
-	if isModelName(p) {
+	if modelfile.HasEnding(p) {
 		return true
 	}
 	if !isDescriptionName(p) {

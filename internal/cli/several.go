@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/profile"
@@ -161,7 +162,7 @@ func (s *several) names(model, target string) []string {
 // baseName is the name of a model's file without its ending.
 func baseName(path string) string {
 	base := filepath.Base(path)
-	for _, e := range append(slices.Clone(modelEndings), ".yaml", ".yml") {
+	for _, e := range append(slices.Clone(modelfile.Endings), ".yaml", ".yml") {
 		if n := len(base) - len(e); n > 0 && strings.EqualFold(base[n:], e) {
 			return base[:n]
 		}

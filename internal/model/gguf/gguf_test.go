@@ -367,6 +367,11 @@ func TestErrors(t *testing.T) {
 		"not a multiple of 32":    head(3, 1, 0, "t", uint32(1), uint64(8), uint32(2), uint64(0)),
 		"ends before":             head(3, 1, 0, "t", uint32(1), uint64(8), uint32(0), uint64(1<<62), make([]byte, 64)),
 		"expected a multiple":     head(3, 1, 0, "t", uint32(1), uint64(8), uint32(0), uint64(1), make([]byte, 64)),
+		"overlap":                 head(3, 2, 0, "t", uint32(1), uint64(16), uint32(0), uint64(0), "u", uint32(1), uint64(8), uint32(0), uint64(32), make([]byte, 256)),
+		"dimension 0 is 42":       head(3, 1, 0, "t", uint32(3), uint64(1<<32), uint64(1<<32), uint64(1<<32), uint32(0), uint64(0)),
+		"dimension 0 is 18":       head(3, 1, 0, "t", uint32(1), uint64(math.MaxUint64), uint32(0), uint64(0)),
+		"bytes are declared":      head(3, 0, 1, uint64(3), []byte("abc"), uint32(8), uint64(math.MaxUint64)),
+		"at offset 9223372036854": head(3, 1, 0, "t", uint32(1), uint64(8), uint32(0), uint64(math.MaxUint64)&^31, make([]byte, 64)),
 		"expected a power":        head(3, 0, 1, "general.alignment", uint32(4), uint32(3)),
 		"architecture is missing": head(3, 0, 0),
 		`"bert" is not`:           head(3, 0, 1, "general.architecture", uint32(8), "bert"),
@@ -395,5 +400,13 @@ func FuzzParse(f *testing.F) {
 	f.Add(model("llama")[:2048])
 	f.Add(model("qwen3")[:1500])
 	f.Add([]byte("GGUF\x03\x00\x00\x00"))
+	for _, arch := range families {
+		s := (&small{arch: arch, tiny: true}).fill(0)
+		file := s.w.file()
+		if _, err := gguf.Parse(file, "f.gguf"); err != nil {
+			f.Fatalf("%s: %v", arch, err)
+		}
+		f.Add(file)
+	}
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = gguf.Parse(data, "f.gguf") })
 }

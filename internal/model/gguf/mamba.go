@@ -36,7 +36,11 @@ func (b *builder) mamba(l int, at string, x int) (y int, states []int, err error
 	u := b.op("Transpose", "tokens", graph.Attrs{"perm": []int64{0, 2, 1}}, out[0])
 	b.g.Values[out[1]].Name = fmt.Sprintf("present_states.%d.conv", l)
 
-	selected := b.split("selected", b.linear(at+"ssm_x", u, rank+2*state, inner), int64(rank), int64(state), int64(state))
+	all := b.linear(at+"ssm_x", u, rank+2*state, inner)
+	if b.err != nil {
+		return 0, nil, b.err
+	}
+	selected := b.split("selected", all, int64(rank), int64(state), int64(state))
 	if b.f.Float(b.key("ssm.dt_b_c_rms"), 0) != 0 {
 		for i := range selected {
 			name := b.name([]string{"dt_rms", "b_rms", "c_rms"}[i])

@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -378,5 +379,18 @@ func (r *reader) place(f *File) {
 		}
 		t.Offset += start
 		t.Data = r.data[t.Offset:][:n:n]
+	}
+	r.overlap(f)
+}
+
+// overlap fails if two tensors share bytes.
+func (r *reader) overlap(f *File) {
+	list := slices.Clone(f.Tensors)
+	slices.SortStableFunc(list, func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i := 1; i < len(list); i++ {
+		if a, b := list[i-1], list[i]; a.Offset+int64(len(a.Data)) > b.Offset {
+			r.fail(int(b.Offset), "tensors %q and %q overlap: download the file again", a.Name, b.Name)
+			return
+		}
 	}
 }

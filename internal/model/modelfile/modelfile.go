@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +19,15 @@ import (
 	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/model/tflite"
 )
+
+// Endings are those of model files, which are not descriptions.
+var Endings = []string{".tflite", ".onnx", ".gguf", ".mltk.zip"}
+
+// HasEnding reports whether a file has the ending of a model.
+func HasEnding(path string) bool {
+	low := strings.ToLower(path)
+	return slices.ContainsFunc(Endings, func(e string) bool { return strings.HasSuffix(low, e) })
+}
 
 // Open reads a .tflite, .onnx, .gguf or .mltk.zip file, or builds the network that a .yaml file
 // describes.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter/internal/base/jsonx"
+	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/server/blob"
 	"github.com/opmeter/opmeter/internal/server/queue"
@@ -120,15 +121,12 @@ type Options struct {
 	Out  io.Writer
 }
 
-// models are the endings of model files, which are measured by the server's workers.
-var models = []string{".onnx", ".tflite"}
-
 // kind is what a server does with a file, by its ending.
 func kind(path string) string {
 	switch ext := strings.ToLower(filepath.Ext(path)); {
 	case ext == profile.Extension || ext == ".study":
 		return work.Saved
-	case slices.Contains(models, ext):
+	case modelfile.HasEnding(path):
 		return work.Profile
 	}
 	return work.Import

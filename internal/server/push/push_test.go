@@ -328,3 +328,16 @@ func TestBases(t *testing.T) {
 		t.Errorf("an unknown commit: %v", err)
 	}
 }
+
+// TestKind: the ending of a file says what the server does with it.
+func TestKind(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"net.onnx": work.Profile, "NET.TFLITE": work.Profile, "tiny-Q4_K_M.gguf": work.Profile, "net.mltk.zip": work.Profile,
+		"a.opmeter": work.Saved, "a.study": work.Saved, "trace.json": work.Import, "records.zip": work.Import,
+	} {
+		if got := kind(path); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+}

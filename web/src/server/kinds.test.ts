@@ -6,6 +6,7 @@ test("kinds by ending", () => {
   for (const [name, kind] of Object.entries({
     "model.tflite": "profile",
     "MODEL.ONNX": "profile",
+    "tiny-Q4_K_M.gguf": "profile",
     "model.mltk.zip": "profile",
     "net.yaml": "profile",
     "saved.opmeter": "saved",
