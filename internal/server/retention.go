@@ -298,28 +298,44 @@ func (s *Server) use(ctx context.Context, hash string) error {
 	return s.db.Change(ctx, func(tx *store.Tx) error { return tx.Use(hash) })
 }
 
-// restore takes a row out of the bin. A run that its rule would delete again is pinned.
-func (s *Server) restore(tx *store.Tx, table, id string) error {
-	if err := tx.Restore(table, id); err != nil || table != "runs" {
+// restore takes rows out of the bin. A run that its rule would delete again is pinned.
+func (s *Server) restore(tx *store.Tx, table string, ids ...string) error {
+	runs := map[string][]store.Run{} // by project
+	if err := tx.Restore(table, ids...); err != nil || table != "runs" {
 		return err
 	}
-	r, err := tx.Run(id)
-	if err != nil {
-		return err
+	for _, id := range ids {
+		r, err := tx.Run(id)
+		if err != nil {
+			return err
+		}
+		runs[r.Project] = append(runs[r.Project], r)
 	}
-	rule, err := tx.RuleOf(r.Project)
-	if err != nil {
-		return err
+	for project, back := range runs {
+		rule, err := tx.RuleOf(project)
+		if err != nil {
+			return err
+		}
+		due, err := tx.Due(project, rule, time.Now())
+		if err != nil {
+			return err
+		}
+		goes := map[string]bool{}
+		for _, d := range due {
+			goes[d.ID] = true
+		}
+		back = slices.DeleteFunc(back, func(r store.Run) bool { return !goes[r.ID] })
+		tags, err := tx.Tags(back)
+		if err != nil {
+			return err
+		}
+		for _, r := range back {
+			if err := tx.Note(r.ID, r.Note, append(tags[r.ID], store.Pinned)); err != nil {
+				return err
+			}
+		}
 	}
-	due, err := tx.Due(r.Project, rule, time.Now())
-	if err != nil || !slices.ContainsFunc(due, func(d store.Run) bool { return d.ID == id }) {
-		return err
-	}
-	tags, err := tx.Tags([]store.Run{r})
-	if err != nil {
-		return err
-	}
-	return tx.Note(id, r.Note, append(tags[id], store.Pinned))
+	return nil
 }
 
 // isHere answers whether a file is here that a request refers to.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -103,23 +104,48 @@ type seriesView struct {
 	Latest runView `json:"latest"`
 }
 
-// addBin adds deletion and its undo.
+// several names things.
+type several struct {
+	IDs []string `json:"ids" minItems:"1" maxItems:"500" doc:"all of them are changed, or none"`
+}
+
+// addBin adds deletion and its undo, of one thing and of several.
 func (s *Server) addBin(api huma.API, table, one string, find func(context.Context, *store.Tx, string) error) {
-	mark := func(verb string, f func(tx *store.Tx, table, id string) error) func(context.Context, *Named) (*struct{}, error) {
-		return func(ctx context.Context, in *Named) (*struct{}, error) {
-			return nil, s.db.Change(ctx, func(tx *store.Tx) error {
-				if err := find(ctx, tx, in.ID); err != nil {
+	mark := func(ctx context.Context, verb string, f func(tx *store.Tx, table string, ids ...string) error, ids ...string) error {
+		return s.db.Change(ctx, func(tx *store.Tx) error {
+			for _, id := range ids {
+				if err := find(ctx, tx, id); err != nil {
 					return err
 				}
-				if err := f(tx, table, in.ID); err != nil {
+			}
+			if err := f(tx, table, ids...); err != nil {
+				return err
+			}
+			for _, id := range ids {
+				if err := tx.Log(who(ctx).name, verb+" "+one, id); err != nil {
 					return err
 				}
-				return tx.Log(who(ctx).name, verb+" "+one, in.ID)
+			}
+			return nil
+		})
+	}
+	for _, m := range []struct {
+		verb, single, where string
+		f                   func(tx *store.Tx, table string, ids ...string) error
+	}{
+		{"delete", "DELETE /" + table + "/{id}", "to the bin", (*store.Tx).Delete},
+		{"restore", "POST /" + table + "/{id}/restore", "out of the bin", s.restore},
+	} {
+		add(api, m.single, m.verb+"-"+one, store.Start, "Move a "+one+" "+m.where, func(ctx context.Context, in *Named) (*struct{}, error) {
+			return nil, mark(ctx, m.verb, m.f, in.ID)
+		})
+		if table == "runs" {
+			add(api, "POST /"+m.verb+"-"+table, m.verb+"-"+table, store.Start, "Move several "+table+" "+m.where, func(ctx context.Context, in *struct{ Body several }) (*struct{}, error) {
+				slices.Sort(in.Body.IDs)
+				return nil, mark(ctx, m.verb, m.f, slices.Compact(in.Body.IDs)...)
 			})
 		}
 	}
-	add(api, "DELETE /"+table+"/{id}", "delete-"+one, store.Start, "Move a "+one+" to the bin", mark("delete", (*store.Tx).Delete))
-	add(api, "POST /"+table+"/{id}/restore", "restore-"+one, store.Start, "Take a "+one+" out of the bin", mark("restore", s.restore))
 }
 
 // runView is a run with what it is of and its figures.

@@ -115,17 +115,22 @@ func (t *Tx) ChangeProject(id, name, description string) error {
 // binned lists the tables whose rows can be deleted and restored.
 var binned = []string{"projects", "runs"}
 
-// Delete moves a row of "projects" or "runs" to the bin.
-func (t *Tx) Delete(table, id string) error { return t.mark(table, id, t.millis()) }
+// Delete moves rows of "projects" or "runs" to the bin.
+func (t *Tx) Delete(table string, ids ...string) error { return t.mark(table, t.millis(), ids...) }
 
-// Restore takes a row out of the bin.
-func (t *Tx) Restore(table, id string) error { return t.mark(table, id, nil) }
+// Restore takes rows out of the bin.
+func (t *Tx) Restore(table string, ids ...string) error { return t.mark(table, nil, ids...) }
 
-func (t *Tx) mark(table, id string, at any) error {
+func (t *Tx) mark(table string, at any, ids ...string) error {
 	if !slices.Contains(binned, table) {
 		return errors.New("no bin for " + table)
 	}
-	return t.one("UPDATE "+table+" SET deleted = ? WHERE id = ?", at, id)
+	for _, id := range ids {
+		if err := t.one("UPDATE "+table+" SET deleted = ? WHERE id = ?", at, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Purge removes runs for good that were deleted before a time (milliseconds).
