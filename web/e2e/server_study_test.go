@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,28 @@ func built(t *testing.T) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return file
+}
+
+// samples is a text of n samples with values from 0 to 1, a line each.
+func samples(n, values int) string {
+	var b strings.Builder
+	for i := range n {
+		for k := range values {
+			if k > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, "%.3f", float64((i*31+k*17)%100)/100)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// attach chooses a file with a text for a field.
+func (s *session) attach(name, file, text string) {
+	s.t.Helper()
+	eval[any](s, `(() => { const i = document.querySelector("main input[type=file][name=`+name+`]"), d = new DataTransfer();
+		d.items.add(new File([`+quote(text)+`], `+quote(file)+`)); i.files = d.files; i.dispatchEvent(new Event("change", { bubbles: true })); return null; })()`)
 }
 
 // predicted is the number of a figure by the start of its title, NaN if it is unknown.
@@ -126,9 +149,39 @@ func TestServerStudy(t *testing.T) {
 	benched := eval[string](s, "location.pathname")
 	v.look("study", benched, framed+` && `+sliders)
 
+	// With data, the loss is one. Labels alone are refused.
+	ranks := `document.querySelector("section[aria-label='What changes of layers give'] .warning")?.innerText.includes("only ranks")`
+	if !eval[bool](s, ranks+` && document.querySelector("form[aria-label='Study with data'] button[type=submit]").disabled`) {
+		t.Error("a study without data does not ask for some")
+	}
+	s.attach("labels", "y.csv", "1\n2\n")
+	s.attach("data", "x.csv", samples(16, 640))
+	s.wait(`[...document.querySelectorAll("main button")].some((b) => b.innerText === "Leave out y.csv")`)
+	click("Leave out y.csv")
+	s.wait(`document.activeElement.name === "labels" && document.activeElement.files.length === 0`)
+	for _, fault := range s.audit() {
+		t.Error("data: " + fault)
+	}
+	s.picture("server-study-data")
+	click("Study with this data")
+	s.wait(`location.pathname.startsWith("/runs/") && location.pathname !== ` + quote(benched) + ` && ` + sliders + ` && !(` + ranks + `)`)
+	v.look("study-data", eval[string](s, "location.pathname"), framed+` && `+sliders)
+	s.must(s.Do(chromedp.Click(`nav a[href="/"]`)))
+	s.wait(`document.querySelector("main input[type=file][name=labels]") && document.querySelector("main form").innerText.includes("only ranks the layers")`)
+	s.attach("labels", "y.csv", strings.Repeat("1\n", 16))
+	s.wait(`document.querySelector("main form [role=status]")?.innerText.includes("Labels need data")`)
+	s.attach("data", "x.csv", samples(16, 640))
+	s.wait(`!document.querySelector("main form [role=status]")`)
+	s.picture("server-start-data")
+	s.dropFile("autoencoder.tflite", built(t))
+	s.wait(`location.pathname.startsWith("/jobs/") || location.pathname.startsWith("/runs/")`)
+	if got := eval[string](s, `fetch("/api/v1/jobs?limit=1").then((r) => r.json()).then((l) => l.items[0].inputs.map((i) => i.as + " " + i.name).join())`); got != "model autoencoder.tflite,data x.csv,labels y.csv" {
+		t.Errorf("the job has the files %s", got)
+	}
+
 	// A report in a format of studies, then the study without its model on another server.
 	s.must(s.Do(chromedp.Click(`nav a[href="/runs"]`)))
-	s.wait(`document.querySelectorAll("main tbody tr").length === 3`)
+	s.wait(`document.querySelectorAll("main tbody tr").length >= 4`)
 	study := filepath.Join(t.TempDir(), "autoencoder.study")
 	text := eval[string](s, `fetch(`+quote(benched+"/profile")+`).then((r) => r.text())`)
 	if err := os.WriteFile(study, []byte(text), 0o600); err != nil {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { defaults, expected, fitting, kindOf, missing, optionsOf, unknownChip, wrong, type Settings } from "./kinds";
+import { defaults, expected, fitting, kindOf, missing, optionsOf, unknownChip, without, wrong, type Settings } from "./kinds";
 import type { Limit, Option, Target } from "./types";
 
 test("kinds by ending", () => {
@@ -93,4 +93,14 @@ test("unknown chips are told before", () => {
   expect(unknownChip("nonsense", targets)).toBe("No chip is called nonsense. Choose one of the list.");
   expect(wrong([], "profile", { on: "nonsense" }, targets)).toContain("nonsense");
   expect(wrong([], "profile", { on: "device:COM3" }, targets)).toBe("");
+});
+
+test("labels need data", () => {
+  const [data, labels] = [new File(["x"], "x.npy"), new File(["y"], "y.npy")];
+  const s: Settings = { ...defaults, kind: "compress" };
+  expect(missing(s, { labels })).toContain("need data");
+  expect(missing(s, { data, labels })).toBe("");
+  expect(missing(s, { data })).toBe("");
+  expect(missing(defaults, { labels })).toBe("");
+  expect(without({ data, labels }, "data").labels).toBe(labels);
 });

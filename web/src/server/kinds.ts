@@ -108,10 +108,20 @@ export function unknownChip(id: string, targets: Target[] | undefined): string {
   return `No chip is called ${wanted}. ${near.length > 0 ? `Did you mean ${near.map((t) => t.id).join(", ")}?` : "Choose one of the list."}`;
 }
 
+/** Files for the loss of a compression. */
+export interface Samples {
+  data?: File;
+  labels?: File;
+}
+
+/** without leaves a file out. */
+export const without = (s: Samples, name: "data" | "labels"): Samples => ({ ...s, [name]: undefined });
+
 /** missing says what the settings lack before a model can be dropped, "" if nothing. */
-export function missing(s: Settings): string {
+export function missing(s: Settings, samples: Samples = {}): string {
   const place = placeOf(s);
   if (place === "board" && !s.values.board?.trim()) return "Name the board to measure on.";
   if (place === "chip" && !s.values.chip?.trim() && !(s.kind === "profile" && s.values.accelerator)) return "Name the chip to estimate for.";
+  if (s.kind === "compress" && samples.labels && !samples.data) return "Labels need data: choose the samples, too.";
   return "";
 }

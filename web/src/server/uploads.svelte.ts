@@ -1,7 +1,7 @@
 // Files on their way to the server, and the jobs made of them.
 import { plural } from "../figures/format";
 import { call, connection, describe, list, send } from "./api.svelte";
-import { defaults, kindOf, missing, optionsOf, places, wrong, type Kind, type Settings } from "./kinds";
+import { defaults, kindOf, missing, optionsOf, places, wrong, type Kind, type Samples, type Settings } from "./kinds";
 import { go, route } from "./router.svelte";
 import type { Input, Job, Target } from "./types";
 import { hashOf, Refused, retried, upload } from "./upload";
@@ -54,6 +54,11 @@ function remembered(): Settings {
 /** settings are those of the next job. */
 export const settings = $state(remembered());
 
+const chosen = $state<{ samples: Samples }>({ samples: {} });
+/** samples are the files for the loss of the next models that are studied. */
+export const samples = () => chosen.samples;
+export const choose = (s: Samples) => (chosen.samples = s);
+
 /** keep remembers the settings. */
 export function keep() {
   try {
@@ -95,7 +100,8 @@ export function queue(i: Item) {
   i.state = "queued";
   i.error = "";
   const s = $state.snapshot(settings);
-  last = last.then(() => start(i, s));
+  const own = chosen.samples;
+  last = last.then(() => start(i, s, own));
 }
 
 const sleep = (signal: AbortSignal) => (ms: number) =>
@@ -104,11 +110,11 @@ const sleep = (signal: AbortSignal) => (ms: number) =>
     signal.addEventListener("abort", () => (clearTimeout(t), resolve()), { once: true });
   });
 
-async function start(i: Item, s: Settings) {
+async function start(i: Item, s: Settings, own: Samples) {
   const signal = i.stop.signal;
   if (signal.aborted) return;
   try {
-    const lack = i.kind === "profile" || i.kind === "compress" ? missing(s) : "";
+    const lack = i.kind === "profile" || i.kind === "compress" ? missing(s, own) : "";
     if (lack) throw new Refused(lack);
     const known = connection.system?.options ?? [];
     const options = optionsOf(known, i.kind, s, i.kind === "import" ? i.values : s.values);
@@ -116,10 +122,13 @@ async function start(i: Item, s: Settings) {
     const targets = options.on ? await list<Target>("/targets").catch(() => undefined) : undefined;
     const why = wrong(known, i.kind, options, targets?.items);
     if (why) throw new Refused(why);
-    const files = i.model ? [i.file, i.model] : [i.file];
+    const files: { f: File; as?: string }[] = i.kind === "compress" ? [{ f: i.file, as: "model" }] : [{ f: i.file }];
+    if (i.model) files.push({ f: i.model });
+    if (i.kind === "compress" && own.data) files.push({ f: own.data, as: "data" });
+    if (i.kind === "compress" && own.labels) files.push({ f: own.labels, as: "labels" });
     const most = connection.system?.max_file_bytes;
-    const inputs: { name: string; hash: string }[] = [];
-    for (const f of files) {
+    const inputs: Input[] = [];
+    for (const { f, as } of files) {
       if (f.size === 0) throw new Refused(`${f.name} is empty.`);
       if (most !== undefined && f.size > most) throw new Refused(`${f.name} is too large: it has ${plural(f.size, "byte")}, the server takes ${plural(most, "byte")}.`);
       i.state = "hashing";
@@ -131,7 +140,7 @@ async function start(i: Item, s: Settings) {
         return upload(f, hash, send, (share) => (i.share = share), signal);
       };
       await retried(part, sleep(signal), broken, signal);
-      inputs.push({ name: f.name, hash });
+      inputs.push({ name: f.name, hash, as });
     }
     const once = [...crypto.getRandomValues(new Uint8Array(12))].map((b) => b.toString(16).padStart(2, "0")).join("");
     const body = { project: s.project.trim() || defaults.project, kind: i.kind, inputs, options };
