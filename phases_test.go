@@ -93,8 +93,8 @@ func TestPhases(t *testing.T) {
 					t.Errorf("%s is %v, want %v", key, got, v)
 				}
 			}
-			if *first.Ops < 4**last.Ops {
-				t.Errorf("%d operations for 16 tokens, %d for one", *first.Ops, *last.Ops)
+			if *first.Ops < 4**last.Ops || *last.Ops <= *l.Phases[2].Ops {
+				t.Errorf("%d operations for 16 tokens, %d for one, %d without a cache", *first.Ops, *last.Ops, *l.Phases[2].Ops)
 			}
 			// All weights, and of two tables of embeddings a row for each sequence. Four scalars scale
 			// and mask scores.

@@ -66,7 +66,8 @@ type Phase struct {
 	// CacheReadBytes is the size of the keys and values before, CacheWrittenBytes of the new ones.
 	CacheReadBytes    int64 `json:"cache_read_bytes"`
 	CacheWrittenBytes int64 `json:"cache_written_bytes"`
-	// CacheCopiedBytes is what the engine copies from the caches before the run to those after it.
+	// CacheCopiedBytes is what the engine writes to the caches after the run beside the new ones:
+	// copies of those before, and zeros behind them in buffers.
 	CacheCopiedBytes *int64 `json:"cache_copied_bytes,omitzero"`
 	// Roof places the phase under the roofline: Ops at the rate of the type with the most
 	// multiply-accumulates, against weights and caches at the rate of memory.

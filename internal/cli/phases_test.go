@@ -33,7 +33,7 @@ func TestPhases(t *testing.T) {
 		lacks  string
 		err    string // all of standard error, or a part of it if it fails
 	}{
-		{"", statusDone, []string{"Prefill 32 ", "Decode at 0 ", "Decode at 63 ", " tokens/s · TTFT ", " tokens/s · TPOT ", "quality: ", "Excluded      tokenizer and sampling", "2 layers of 4 heads of 8, float32, 512 B for each position, up to 64 positions", "prefill 32"}, "Latency ", said},
+		{"", statusDone, []string{"Prefill 32 ", "Decode at 0 ", "Decode at 63 ", " tokens/s · TTFT ", " tokens/s · TPOT ", "quality: ", "tokenizer and sampling", "Limit of decode at 63 ", "2 layers of 4 heads of 8, float32, 512 B for each position", "Memory by context ", "prefill 32"}, "Latency ", said},
 		{"--prompt 4,8 --context 5 --batch 2", statusDone, []string{"Prefill 4 ", "Prefill 8 ", "Decode at 5 ", "in a batch of 2"}, "Decode at 0", ""},
 		{"--phases", statusDone, []string{"Prefill 32 "}, "Latency ", ""},
 		{"--phases=false", statusDone, []string{"Latency "}, "Prefill", ""},

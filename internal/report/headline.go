@@ -29,10 +29,7 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 		add("Signature", signature(&p.Model))
 	}
 	if phases := phaseLines(p); phases != nil {
-		for _, f := range phases {
-			fs = append(fs, fact{f.label, text.Clean(f.value)})
-		}
-		add("Layers", "those of "+basePhase(p)+"; other phases have columns of their own")
+		fs = append(fs, phases...)
 	} else {
 		add(cost.label, cost.value)
 	}

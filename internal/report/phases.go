@@ -2,30 +2,41 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/opmeter/opmeter/internal/report/text"
 	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // phaseLines are the lines of the headline for the phases of a language model: speed and time of
-// each with interval and quality, and what bounds it.
+// each with interval and quality, then what limits each.
 func phaseLines(p *profile.Profile) (fs []fact) {
 	if p.Language == nil {
 		return nil
 	}
 	for i := range p.Language.Phases {
 		ph := &p.Language.Phases[i]
-		label := capital(ph.Name())
-		if s := phaseSpeed(ph); s != "" {
-			fs = append(fs, fact{label, s})
-		}
-		if s := phaseWhy(p, ph); s != "" {
-			fs = append(fs, fact{"", s})
+		if v := phaseSpeed(ph); v != "" {
+			fs = append(fs, fact{capital(ph.Name()), v})
 		}
 	}
-	if len(fs) > 0 {
-		fs = append(fs, fact{"Excluded", "tokenizer and sampling"}, fact{"Caches", caches(p.Language)})
+	if fs == nil {
+		return nil
+	}
+	fs = append(fs, fact{"Excluded", "tokenizer and sampling"})
+	for i := range p.Language.Phases {
+		ph := &p.Language.Phases[i]
+		fs = append(fs, fact{"Limit of " + ph.Name(), phaseLimit(p, ph)})
+	}
+	fs = append(fs, fact{"Caches", caches(p.Language)})
+	if s := memoryByContext(p); s != "" {
+		fs = append(fs, fact{"Memory by context", s})
+	}
+	fs = append(fs, fact{"Layers", "those of " + basePhase(p) + "; other phases have columns of their own"})
+	for i := range fs {
+		fs[i].value = text.Clean(fs[i].value)
 	}
 	return fs
 }
@@ -65,39 +76,42 @@ func phaseSpeed(ph *profile.Phase) string {
 	return s
 }
 
-// phaseWhy is what a phase reads, writes and computes, and how near it comes to its limit.
-func phaseWhy(p *profile.Profile, ph *profile.Phase) string {
+// phaseLimit says how near a phase comes to its limit, and what it reads, writes and computes.
+func phaseLimit(p *profile.Profile, ph *profile.Phase) string {
 	var parts []string
-	if ph.WeightsReadBytes != nil {
-		parts = append(parts, "weights "+Bytes(*ph.WeightsReadBytes))
+	if r := ph.Roof; r != nil && r.Use != nil && ph.RoofTokensPerS != nil {
+		limit := r.DType + " arithmetic"
+		if memoryFirst(ph, r) {
+			limit = memoryLevel(p, r.Level) + " at " + Quantity(*r.BytesPerSecond, "B/s")
+		}
+		parts = append(parts, fmt.Sprintf("%s tokens/s by %s, %s reached", perSecond(*ph.RoofTokensPerS), limit, Percent(*r.Use)))
+	} else {
+		parts = append(parts, "unknown")
+	}
+	moved := ph.CacheReadBytes + ph.CacheWrittenBytes
+	if n := ph.WeightsReadBytes; n != nil {
+		moved += *n
+		parts = append(parts, "weights "+Bytes(*n))
 	}
 	cache := "cache read " + Bytes(ph.CacheReadBytes) + ", written " + Bytes(ph.CacheWrittenBytes)
 	if n := ph.CacheCopiedBytes; n != nil && *n > 0 {
 		cache += ", copied " + Bytes(*n)
 	}
 	parts = append(parts, cache)
-	if ph.Ops != nil {
-		parts = append(parts, Quantity(float64(*ph.Ops), "op"))
-		if ph.WeightsReadBytes != nil {
-			parts = append(parts, digits(float64(*ph.Ops)/float64(max(1, *ph.WeightsReadBytes+ph.CacheReadBytes+ph.CacheWrittenBytes)))+" op/byte")
+	if n := ph.Ops; n != nil {
+		parts = append(parts, Quantity(float64(*n), "op"))
+		if ph.WeightsReadBytes != nil && moved > 0 {
+			parts = append(parts, digits(float64(*n)/float64(moved))+" op/byte")
 		}
-	}
-	if r := ph.Roof; r != nil && r.Use != nil {
-		limit := r.DType + " arithmetic"
-		if memoryFirst(ph, r) {
-			limit = memoryLevel(p, r.Level) + " at " + Quantity(*r.BytesPerSecond, "B/s")
-		}
-		s := fmt.Sprintf("%s of the limit of %s", Percent(*r.Use), limit)
-		if v := ph.RoofTokensPerS; v != nil {
-			s += ", " + perSecond(*v) + " tokens/s"
-		}
-		parts = append(parts, s)
 	}
 	return strings.Join(parts, " · ")
 }
 
 // memoryFirst reports whether memory limits a phase before arithmetic does.
 func memoryFirst(ph *profile.Phase, r *profile.Roof) bool {
+	if ph.WeightsReadBytes == nil || ph.Ops == nil || r.BytesPerSecond == nil || r.OpsPerSecond == nil {
+		return r.Bound == profile.BoundMemory
+	}
 	return float64(*ph.WeightsReadBytes+ph.CacheReadBytes+ph.CacheWrittenBytes)/(*r.BytesPerSecond) > float64(*ph.Ops)/(*r.OpsPerSecond)
 }
 
@@ -116,4 +130,36 @@ func caches(l *profile.LanguageModel) string {
 		s += fmt.Sprintf(", up to %d positions", *l.ContextLength)
 	}
 	return s
+}
+
+// memoryByContext says what weights, caches and activations need together: in the context of the
+// base phase, in the longest one, and which context the memory of this computer holds.
+func memoryByContext(p *profile.Profile) string {
+	l, weights := p.Language, p.Totals.WeightsBytes
+	base := slices.IndexFunc(l.Phases, func(ph profile.Phase) bool { return ph.Quantity == "latency_s" })
+	if base < 0 || weights == nil || l.Phases[base].RAMBytes == nil {
+		return ""
+	}
+	ph := &l.Phases[base]
+	fixed, each := *weights+*ph.RAMBytes, ph.Batch*l.Cache.PositionBytes
+	contexts := []int64{ph.Context}
+	if n := l.ContextLength; n != nil && *n != ph.Context {
+		contexts = append(contexts, *n)
+	}
+	if c := l.Cache.Capacity; l.Cache.Shared && c != nil {
+		contexts = []int64{*c}
+	}
+	var at []string
+	for _, n := range contexts {
+		at = append(at, fmt.Sprintf("%s for %d positions", Bytes(fixed+n*each), n))
+	}
+	s := fmt.Sprintf("%s: weights %s, %s each, activations %s", strings.Join(at, ", "), Bytes(*weights), Bytes(each), Bytes(*ph.RAMBytes))
+	if p.Host == nil || p.Host.MemoryBytes == nil || !(each > 0) {
+		return s
+	}
+	longest := max(0, (*p.Host.MemoryBytes-fixed)/each)
+	if last := contexts[len(contexts)-1]; l.ContextLength != nil && longest >= last {
+		return s
+	}
+	return s + fmt.Sprintf("; %s hold %s positions", Bytes(*p.Host.MemoryBytes), Count(longest))
 }

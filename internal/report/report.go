@@ -106,7 +106,7 @@ func writePage(w io.Writer, p *profile.Profile, _ Options) error {
 	if why := words.SharesDoubt(p.Trust); why != "" {
 		a.Lines = append(a.Lines, page.Line{Label: "Share quality", Text: "unsettled: " + why})
 	}
-	for _, f := range answerLines(p) {
+	for _, f := range append(phaseLines(p), answerLines(p)...) {
 		switch {
 		case f.label == "Next step" && p.Target.Kind == profile.TargetImport: // that is the page
 		case f.label == "Bottleneck" && a.Bound != "": // is next to the latency

@@ -186,7 +186,7 @@ func (r *runner) describe(identity func() (*describe.Identity, error)) error {
 	if err := inputs.CheckBatch(p, r.o.Feed); err != nil {
 		return err
 	}
-	r.plan, r.slots = p, p.Slots()
+	r.plan, r.slots = p, r.sized(p.Slots())
 	if err := describe.Iterate(r.m, r.slots, r.o.Feed.Iterations); err != nil {
 		return err
 	}
@@ -357,6 +357,26 @@ func (r *runner) list() []plan.Slot {
 	})
 	for i := range slots { // the list has the order of the model, whoever planned it
 		slots[i].Calls = r.calls[i]
+	}
+	return r.sized(slots)
+}
+
+// totalInput is the position of the input of GroupQueryAttention that says how much of its buffer
+// counts.
+const totalInput = 6
+
+// sized gives attention in a buffer the number of keys if an input of the model has it: the plan
+// describes inputs without their elements.
+func (r *runner) sized(slots []plan.Slot) []plan.Slot {
+	for i := range slots {
+		s := &slots[i]
+		if s.Graph != 0 || s.Node.Op != "GroupQueryAttention" || len(s.In) <= totalInput || len(s.Node.Inputs) <= totalInput {
+			continue
+		}
+		if k := slices.Index(r.m.Main().Inputs, s.Node.Inputs[totalInput]); k >= 0 && r.ins[k].Known() {
+			s.In = slices.Clone(s.In)
+			s.In[totalInput] = r.ins[k]
+		}
 	}
 	return slots
 }

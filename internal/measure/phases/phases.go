@@ -119,7 +119,7 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 	ph := profile.Phase{
 		Kind: r.Kind, Batch: int64(batch), Tokens: int64(tokens), Context: int64(depth),
 		Reconcile: p.Reconcile, Trust: p.Trust, Ops: p.Totals.Ops, WeightsReadBytes: weightsRead(p), RAMBytes: p.Totals.RAMBytes,
-		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens), CacheCopiedBytes: new(m.CacheBytes(batch, depth)),
+		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens), CacheCopiedBytes: new(m.CacheBytes(batch, max(m.Capacity-tokens, depth))),
 	}
 	if h, ok := p.Headline(); ok {
 		ph.Latency = p.Totals.Figure(h.Key)

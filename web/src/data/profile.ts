@@ -735,7 +735,7 @@ export interface Peak {
 export interface Phase {
   /** Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the positions in the cache before. */
   batch: number;
-  /** CacheCopiedBytes is what the engine copies from the caches before the run to those after it. */
+  /** CacheCopiedBytes is what the engine writes to the caches after the run beside the new ones: copies of those before, and zeros behind them in buffers. */
   cache_copied_bytes?: number;
   /** CacheReadBytes is the size of the keys and values before, CacheWrittenBytes of the new ones. */
   cache_read_bytes: number;

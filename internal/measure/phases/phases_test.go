@@ -1,0 +1,89 @@
+package phases_test
+
+import (
+	"testing"
+
+	"github.com/opmeter/opmeter/internal/measure/phases"
+	"github.com/opmeter/opmeter/internal/runtime/llm"
+	"github.com/opmeter/opmeter/internal/testing/decoder"
+	"github.com/opmeter/opmeter/profile"
+)
+
+// run is a phase whose two layers take times in seconds, none for an empty list.
+func run(kind profile.PhaseKind, tokens, depth int, times ...float64) phases.Run {
+	p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "llm"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}}
+	p.Layers = []profile.Layer{{Op: "Gather", State: profile.Ran}, {Index: 1, Op: "MatMul", State: profile.Ran}}
+	sum := 0.0
+	for i, t := range times {
+		p.Layers[i].Latency = profile.Value(profile.Measured, t, "")
+		sum += t
+	}
+	if sum > 0 {
+		p.Totals.Latency = profile.Value(profile.Measured, sum, "")
+	} else {
+		p.Incomplete = []profile.Missing{{Cause: profile.ByCancel}}
+	}
+	return phases.Run{Kind: kind, Phase: llm.Phase{Batch: 1, Tokens: tokens, Depth: depth}, Profile: p}
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	m, err := llm.Detect(decoder.New(decoder.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefill, decode := run(profile.PrefillPhase, 16, 0, 0.25, 0.5), run(profile.DecodePhase, 1, 8, 0.125, 0.0625)
+	for _, test := range []struct {
+		name string
+		runs []phases.Run
+		// The latency of the profile, further quantities, and parts of it that are missing.
+		latency float64
+		keys    []string
+		missing int
+	}{
+		{"both", []phases.Run{prefill, decode}, 0.1875, []string{"prefill_16_s"}, 0},
+		{"stopped before the second was measured", []phases.Run{prefill, run(profile.DecodePhase, 1, 8)}, 0.75, []string{"decode_8_s"}, 1},
+		{"stopped before the second began", []phases.Run{prefill, {Kind: profile.DecodePhase}}, 0.75, nil, 0},
+		{"nothing was measured", []phases.Run{run(profile.PrefillPhase, 16, 0), run(profile.DecodePhase, 1, 8)}, 0, []string{"prefill_16_s"}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			runs := append([]phases.Run(nil), test.runs...)
+			for i := range runs {
+				if p := runs[i].Profile; p != nil {
+					c := *p
+					c.Layers = append([]profile.Layer(nil), p.Layers...)
+					runs[i].Profile = &c
+				}
+			}
+			p := phases.Merge(m, runs)
+			if v, _ := p.Totals.Latency.Best(); v != test.latency {
+				t.Errorf("latency %v, want %v", v, test.latency)
+			}
+			var keys []string
+			for _, q := range p.Quantities {
+				keys = append(keys, q.Key)
+			}
+			if len(keys) != len(test.keys) || len(keys) > 0 && keys[0] != test.keys[0] {
+				t.Errorf("quantities %q, want %q", keys, test.keys)
+			}
+			if len(p.Incomplete) != test.missing {
+				t.Errorf("%+v is missing, want %d", p.Incomplete, test.missing)
+			}
+			if err := p.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if p := phases.Merge(m, []phases.Run{{Kind: profile.PrefillPhase}}); p != nil {
+		t.Errorf("a profile of nothing: %+v", p)
+	}
+	p := phases.Merge(m, []phases.Run{prefill, decode})
+	for key, want := range map[string]float64{"ttft_s": 0.75, "prefill_tokens_per_s": 16 / 0.75, "tpot_s": 0.1875, "decode_tokens_per_s": 1 / 0.1875, "prefill_16_s": 0.75} {
+		if got, ok := p.Totals.Value(key); !ok || got != want {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	if got, ok := p.Layers[1].Value("prefill_16_s"); !ok || got != 0.5 {
+		t.Errorf("the second layer takes %v in prefill, want 0.5", got)
+	}
+}
