@@ -70,7 +70,8 @@ type Phase struct {
 	// copies of those before, and zeros behind them in buffers.
 	CacheCopiedBytes *int64 `json:"cache_copied_bytes,omitzero"`
 	// Roof places the phase under the roofline: Ops at the rate of the type with the most
-	// multiply-accumulates, against weights and caches at the rate of memory.
+	// multiply-accumulates, against weights and caches at the rate of memory. A phase that exceeds
+	// the rate of a level raises it, for all phases.
 	Roof *Roof `json:"roof,omitzero"`
 	// RoofTokensPerS is the number of tokens per second at the limits of Roof.
 	RoofTokensPerS *float64 `json:"roof_tokens_per_s,omitzero"`

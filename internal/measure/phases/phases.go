@@ -60,6 +60,7 @@ func Merge(m *llm.Model, runs []Run) *profile.Profile {
 			out.Incomplete = append(out.Incomplete, r.Profile.Incomplete...)
 		}
 	}
+	raise(out.Language.Phases)
 	return out
 }
 
@@ -178,12 +179,60 @@ func roof(ph *profile.Phase, p *profile.Profile) {
 		Ops: ph.Ops, BytesRead: new(*ph.WeightsReadBytes + ph.CacheReadBytes), BytesWritten: &ph.CacheWrittenBytes,
 		Latency: ph.Latency, Computes: arithmetic(p),
 	}
-	r := p.Target.RoofOf(&whole)
-	if r == nil || r.Use == nil || *r.Use > 1 || r.OpsPerSecond == nil || r.BytesPerSecond == nil {
-		return
+	if r := p.Target.RoofOf(&whole); r != nil && r.OpsPerSecond != nil && r.BytesPerSecond != nil {
+		ph.Roof = r
 	}
-	v, _ := ph.Latency.Best()
-	ph.Roof, ph.RoofTokensPerS = r, new(float64(ph.Batch*ph.Tokens)/(*r.Use*v))
+}
+
+// mostRaise is by how much a phase may exceed the rate of a level of memory, which copies measure:
+// one that only reads is up to twice as fast.
+const mostRaise = 2
+
+// raise raises the rate of a level of memory to that of the fastest phase, and compares all phases
+// with it. A phase beyond what can be true has no limit.
+func raise(list []profile.Phase) {
+	rates := map[string]float64{}
+	for i := range list {
+		ph := &list[i]
+		if r := ph.Roof; r != nil {
+			v, _ := ph.Latency.Best()
+			rate := bytes(ph) / v
+			if rate > mostRaise**r.BytesPerSecond {
+				ph.Roof = nil
+				continue
+			}
+			rates[r.Level] = max(rates[r.Level], rate, *r.BytesPerSecond)
+		}
+	}
+	for i := range list {
+		ph := &list[i]
+		if ph.Roof == nil {
+			continue
+		}
+		r := *ph.Roof
+		r.BytesPerSecond = new(rates[r.Level])
+		v, _ := ph.Latency.Best()
+		byBytes, byOps := bytes(ph) / *r.BytesPerSecond, float64(*ph.Ops) / *r.OpsPerSecond
+		least := max(byBytes, byOps)
+		r.Use = new(least / v)
+		switch ph.Roof = &r; {
+		case *r.Use > 1:
+			ph.Roof = nil
+			continue
+		case *r.Use < profile.FarBelow:
+			r.Bound = profile.BoundOverhead
+		case byBytes > byOps:
+			r.Bound = profile.BoundMemory
+		default:
+			r.Bound = profile.BoundCompute
+		}
+		ph.RoofTokensPerS = new(float64(ph.Batch*ph.Tokens) / least)
+	}
+}
+
+// bytes is what a phase reads of weights and caches and writes to these.
+func bytes(ph *profile.Phase) float64 {
+	return float64(*ph.WeightsReadBytes + ph.CacheReadBytes + ph.CacheWrittenBytes)
 }
 
 // arithmetic is the element type with the most multiply-accumulates.

@@ -87,3 +87,41 @@ func TestMerge(t *testing.T) {
 		t.Errorf("the second layer takes %v in prefill, want 0.5", got)
 	}
 }
+
+// TestRaise: copies measure memory, and a phase that only reads may be up to twice as fast. Its rate
+// is the limit of all phases then.
+func TestRaise(t *testing.T) {
+	t.Parallel()
+	m, err := llm.Detect(decoder.New(decoder.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(depth int, seconds float64) phases.Run {
+		r := run(profile.DecodePhase, 1, depth, 0, seconds)
+		p := r.Profile
+		p.Target.Peaks = []profile.Peak{{DType: "float32", OpsPerSecond: 1e9}}
+		p.Target.Levels = []profile.Level{{Name: "memory", BytesPerSecond: 1e6}}
+		p.Totals.Ops = new(int64(1000))
+		l := &p.Layers[1]
+		l.WeightsBytes, l.MACs, l.Inputs = new(int64(1e6)), new(int64(500)), []profile.Tensor{{DType: "float32"}}
+		return r
+	}
+	near := func(what string, got *float64, want float64) {
+		t.Helper()
+		if got == nil || *got < 0.99*want || *got > 1.01*want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	ps := phases.Merge(m, []phases.Run{of(0, 0.8), of(1, 1.6)}).Language.Phases
+	near("fastest phase", ps[0].Roof.Use, 1)
+	near("its limit in tokens/s", ps[0].RoofTokensPerS, 1.25)
+	near("slower phase", ps[1].Roof.Use, 0.5)
+	if ps[1].Roof.Bound != profile.BoundMemory {
+		t.Errorf("bound by %s", ps[1].Roof.Bound)
+	}
+	ps = phases.Merge(m, []phases.Run{of(0, 0.4), of(1, 1.6)}).Language.Phases
+	if ps[0].Roof != nil || ps[0].RoofTokensPerS != nil {
+		t.Errorf("2.5 times the rate of memory: %+v", ps[0].Roof)
+	}
+	near("beside a phase without a limit", ps[1].Roof.Use, 0.625)
+}

@@ -755,7 +755,7 @@ export interface Phase {
   ram_bytes?: number;
   /** Reconcile compares the sum of the layers in this phase with the wall clock. */
   reconcile?: Reconcile;
-  /** Roof places the phase under the roofline: Ops at the rate of the type with the most multiply-accumulates, against weights and caches at the rate of memory. */
+  /** Roof places the phase under the roofline: Ops at the rate of the type with the most multiply-accumulates, against weights and caches at the rate of memory. A phase that exceeds the rate of a level raises it, for all phases. */
   roof?: Roof;
   /** RoofTokensPerS is the number of tokens per second at the limits of Roof. */
   roof_tokens_per_s?: number;
