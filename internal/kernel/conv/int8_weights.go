@@ -38,7 +38,7 @@ func fillLines[W quantise.Weight](p *workers.Pool, c *int8NHWC, s *Shape, w []W,
 		return
 	}
 	// All groups read one padded copy.
-	fours := len(c.panels) == 1 || gemm.FitsInt8(w[:len(c.panels)*og*k], zero)
+	fours := len(c.panels) == 1 || !c.panels[0].F.Saturates() && gemm.FitsInt8(w[:len(c.panels)*og*k], zero)
 	for g := range c.panels {
 		c.panels[g].Fours = fours
 		if gemm.FillPanels(p, &c.panels[g], og, w[g*og*k:], zero, k, 1); gain > 1 {
@@ -68,7 +68,7 @@ func setSparseLines[W quantise.Weight](c *int8NHWC, og, k int, w []W, zero int32
 
 // fillPlanes packs the weights of all channels, k each.
 func fillPlanes[W quantise.Weight](c *int8NCHW, s *Shape, k int, w []W, zero int32) {
-	if w = w[:s.OC*k]; c.f.Quads() && gemm.FitsInt8(w, zero) {
+	if w = w[:s.OC*k]; c.f.Transposes() && gemm.FitsInt8(w, zero) {
 		c.narrow, c.sums = scratch.Zeroed(c.narrow, s.OC*c.line), scratch.Zeroed(c.sums, s.OC)
 		for o := range s.OC {
 			row, sum := c.narrow[o*c.line:][:k], int32(0)

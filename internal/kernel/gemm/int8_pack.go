@@ -20,7 +20,9 @@ func FillPanels[W quantise.Weight](p *workers.Pool, w *IntPanels, n int, v []W, 
 		v = v[:(n-1)*vec+(w.Segs*w.Seg-1)*elem+1]
 	}
 	fits := FitsInt8(v, zero)
-	if w.Sums = nil; fits && w.Fours && w.F.Quads() {
+	// Weights that change between runs are not reordered.
+	fours := fits && w.Fours && w.F.Quads() && (!w.F.Saturates() || w.spare.narrow == nil && w.spare.wide == nil)
+	if w.Sums, w.order, w.split = nil, nil, nil; fours {
 		w.spare.sums = scratch.Zeroed(w.spare.sums, panels*cols)
 		w.Sums = w.spare.sums
 	}
@@ -30,6 +32,9 @@ func FillPanels[W quantise.Weight](p *workers.Pool, w *IntPanels, n int, v []W, 
 		w.spare.narrow = scratch.Zeroed(w.spare.narrow, panels*w.panel())
 		w.Narrow, w.Wide = w.spare.narrow, nil
 		packPanels(p, w, w.Narrow, src, panels)
+		if fours && w.F.Saturates() && !w.orderPairs(p, panels) {
+			FillPanels(p, w, n, v, zero, vec, elem) // in pairs
+		}
 		return
 	}
 	w.spare.wide = scratch.Zeroed(w.spare.wide, panels*w.panel())

@@ -33,14 +33,17 @@ type IntPanels struct {
 	Fours      bool             // use 4-way kernels if possible
 	Sparse4of8 *simd.Sparse4of8 // nil for dense weights
 	Narrow     []int8
-	Wide       []int16 // replaces narrow if a weight needs more than 8 bits
-	Sums       []int32 // of the weights of each column, for 4-way kernels
+	Wide       []int16         // replaces narrow if a weight needs more than 8 bits
+	Sums       []int32         // of the weights of each column, for 4-way kernels
+	order      []uint8         // of activations, see orderPairs; nil for the natural one
+	split      [][]splitWindow // of each segment; nil if no window is split
 	// spare keeps the buffers of earlier weights: weights that change with each run may fit 8
 	// bits in one run and not in another.
 	spare struct {
 		narrow []int8
 		wide   []int16
 		sums   []int32
+		order  []uint8
 	}
 }
 
@@ -98,6 +101,9 @@ func (w *IntPanels) Run(t *simd.IntTile, rows, cols int) {
 	switch {
 	case w.Sparse4of8 != nil:
 		w.Sparse4of8.Run(t, rows)
+		return
+	case w.order != nil:
+		w.runOrdered(t, rows)
 		return
 	case w.Sums != nil:
 		w.F.RunQuads(t, rows, cols)

@@ -20,6 +20,7 @@ const (
 	intStart
 	intPanelB
 	intAhead
+	intOrder
 )
 
 // intBoth is what flags have where sums begin with what c has and start.
@@ -49,6 +50,10 @@ func bytes(a *asm) {
 		a.intTile(zmm, r, half, true)
 		a.intTile(zmm, r, narrowHalf, true)
 	}
+	for r := 1; r <= 6; r++ {
+		a.intTile(ymm, r, quads, false)
+		a.intTile(ymm, r, ordered, false)
+	}
 	a.quadsWide(zmm)
 	a.gatherQuads(zmm)
 	a.lookup()
@@ -65,7 +70,9 @@ func bytes(a *asm) {
 		a.gatherPairs(w)
 		a.requantise(w)
 		if w == zmm {
-			requantises(a)
+			order := a.turnOrder()
+			requantises(a, order)
+			a.pairWindows(order)
 		}
 	}
 }
@@ -84,6 +91,8 @@ const (
 	half   intKind = "half"
 	few    intKind = "few"
 	sieve  intKind = "sifted" // quads by weights as sifted has them
+	// quads whose activations are reordered within 16 bytes, see simd.IntTile.Order
+	ordered intKind = "ordered"
 
 	narrowHalf intKind = "narrowHalf"
 )
@@ -125,7 +134,7 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 const panelVecs = 2
 
 // byColumn tells whether weights are those of columns, of fours.
-func (k intKind) byColumn() bool { return k == quads || k == sieve }
+func (k intKind) byColumn() bool { return k == quads || k == sieve || k == ordered }
 
 // intProducts computes the sums of rows by the first vecs registers of a panel: those of a row
 // after those of the row before, in the first registers. It returns pointers to rows, for any
@@ -184,6 +193,13 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	if further != nil {
 		p.add(further)
 	}
+	if kind.byColumn() && !dot {
+		a.saturatingOnes(w)
+	}
+	order := a.GP64()
+	if kind == ordered {
+		a.MOVQ(at(t, intOrder), order)
+	}
 	pb, k, segs, seg := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(at(t, intB), pb)
 	a.MOVQ(at(t, intSegs), segs)
@@ -198,9 +214,12 @@ func (a *asm) intProducts(t reg.Register, w width, rows, vecs int, kind intKind,
 	a.Label("segment")
 	a.MOVQ(at(t, intK), k)
 	a.Label("step")
-	if kind == sieve {
+	switch {
+	case kind == sieve:
 		a.sieveStep(p, w, rows, vecs, pb, k)
-	} else {
+	case kind == ordered:
+		a.orderedStep(p, w, rows, pb, k, order)
+	default:
 		a.intStep(p, w, rows, vecs, kind, dot, pb, k)
 	}
 	p.add(seg)
@@ -216,6 +235,18 @@ func (a *asm) intStep(p *rowPointers, w width, rows, vecs int, kind intKind, dot
 	b := [panelVecs]reg.VecPhysical{w.reg(rows * vecs), w.reg(rows*vecs + 1)}
 	spread := w.reg(rows*vecs + 2)
 	step := w.bytes() // of a vector in the panel
+	if kind.byColumn() && !dot {
+		a.VMOVDQU(at(pb, 0), saturatingWeights(w))
+		for r := range rows {
+			a.VPBROADCASTD(p.at(r, 0), saturatingSpread(w))
+			a.saturatingQuads(w, at(pb, step), sum(r, 0), sum(r, 1))
+		}
+		p.add(operand.U32(4))
+		a.ADDQ(operand.U32(uint32(panelVecs*step)), pb)
+		a.DECQ(k)
+		a.JNZ(operand.LabelRef("step"))
+		return
+	}
 	if kind == narrow {
 		step /= 2
 	}

@@ -10,14 +10,13 @@ import (
 
 // requantises writes the requantisation of rows for multipliers of 2^30 and more whose shifts go
 // to the right by 1 to 20, and sums of at most 2^30: see requantiseRows.
-func requantises(a *asm) {
+func requantises(a *asm, order operand.Mem) {
 	a.requantise16(false)
 	a.requantise16(true)
 	a.halves()
 	a.apart()
 	a.weave()
 	a.lostWords()
-	order := a.turnOrder()
 	for _, round := range []string{"", "Up", "Fused"} {
 		for _, regs := range []int{1, 2, 4} {
 			a.requantiseRows(regs, round, true, order)

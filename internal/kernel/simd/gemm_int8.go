@@ -29,9 +29,14 @@ type Ints struct {
 	gather       func(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 	// Kernels of 4-way dot products; nil if the instruction set has no such instructions.
 	quads, few, transposed, half []func(t *IntTile)
-	quadsWide                    func(t *IntTile) // nil if absent
-	groups                       *[groupKinds][]func(t *GroupTile)
-	requant                      *requantKernelSet
+	// ordered is non-nil if quads saturate; see [Ints.Saturates].
+	ordered []func(t *IntTile)
+	// Kernels of [PairWindow], present with ordered.
+	splitPairs func(w *PairWindow, src *int8, quads int)
+	joinPairs  func(dst *int8, w *PairWindow, places *uint8, quads int)
+	quadsWide  func(t *IntTile) // nil if absent
+	groups     *[groupKinds][]func(t *GroupTile)
+	requant    *requantKernelSet
 	// matrixTiles replaces quads and transposed for at least minTileRows rows; nil without matrix
 	// tiles (AMX).
 	matrixTiles                matrixTiles
@@ -82,6 +87,8 @@ type IntTile struct {
 	// Ahead points to the data that AMX kernels prefetch meanwhile, as many bytes as a panel has.
 	// It is the next panel if weights come from memory or from distant caches, else nil.
 	Ahead unsafe.Pointer
+	// Order is for [Ints.RunOrdered].
+	Order *uint8
 }
 
 // SetContinue sets whether sums continue from the values in c.
@@ -154,6 +161,49 @@ func Evenly(n, most int) int {
 
 // Quads reports whether 4-way dot products of 8-bit values are available.
 func (f *Ints) Quads() bool { return f.quads != nil }
+
+// Saturates reports whether 4-way dot products add the products of two neighbours with saturation
+// to 16 bits. Sums are exact if of two neighbouring weights those of one sign add up to at most
+// [MaxPair].
+func (f *Ints) Saturates() bool { return f.ordered != nil }
+
+// MaxPair times the largest activation, 255, fits 16 bits.
+const MaxPair = 128
+
+// OrderWindow is the number of activations that [Ints.RunOrdered] reorders together. OrderBytes is
+// the size of the order of a group of four.
+const OrderWindow, OrderBytes = 16, 32
+
+// RunOrdered is RunQuads for reordered weights. It takes the activations of a segment in windows of
+// OrderWindow, the last of which ends with the segment and may overlap the one before. At Order
+// each group of four of the panel has OrderBytes bytes: the places of its four activations in the
+// window, eight times. A segment has at least OrderWindow activations.
+func (f *Ints) RunOrdered(t *IntTile, rows int) { t.inRows(rows, f.ordered, 0) }
+
+// PairWindow holds the weights of up to [OrderWindow] steps of a panel of [PairColumns] columns.
+type PairWindow struct {
+	Steps [OrderWindow][PairColumns]int8
+	// Sizes has the sizes of the positive weights of a step, then those of the negative ones, at
+	// most 127: a byte for each column.
+	Sizes [OrderWindow][2 * PairColumns / 8]uint64
+	Large [OrderWindow]uint8 // number of sizes from 64
+}
+
+// PairColumns is the number of columns of panels that saturate.
+const PairColumns = 16
+
+// SplitPairs reads the groups of four of a window.
+func (f *Ints) SplitPairs(w *PairWindow, panel []int8) {
+	f.splitPairs(w, &panel[0], len(panel)/(4*PairColumns))
+}
+
+// JoinPairs writes the groups of four of a window with its steps at places.
+func (f *Ints) JoinPairs(panel []int8, w *PairWindow, places *[OrderWindow]uint8) {
+	f.joinPairs(&panel[0], w, &places[0], len(panel)/(4*PairColumns))
+}
+
+// Transposes reports whether [Ints.RunTransposed] is available.
+func (f *Ints) Transposes() bool { return f.transposed != nil }
 
 // QuadIndex returns the index of step i of column j in a panel of n groups of four steps. The
 // groups of all columns follow each other. With QuadPairs, two consecutive groups of a column are

@@ -15,11 +15,59 @@ func TestIntTileLayout(t *testing.T) {
 	for i, got := range []uintptr{
 		unsafe.Offsetof(x.A), unsafe.Offsetof(x.RowA), unsafe.Offsetof(x.SegA), unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs),
 		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more), unsafe.Offsetof(x.Start), unsafe.Offsetof(x.PanelB),
+		unsafe.Offsetof(x.Ahead), unsafe.Offsetof(x.Order),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, got)
 		}
 	}
+}
+
+// TestPairWindow splits and joins windows, and checks the field offsets that the assembly uses.
+func TestPairWindow(t *testing.T) {
+	everyInts(t, func(t *testing.T, ik *Ints, r *rand.Rand) {
+		if !ik.Saturates() {
+			t.Skip("no sums that saturate")
+		}
+		var w PairWindow
+		if a, b := unsafe.Offsetof(w.Sizes), unsafe.Offsetof(w.Large); a != 256 || b != 768 {
+			t.Fatalf("sizes are at %d, numbers of large ones at %d", a, b)
+		}
+		for quads := 1; quads <= OrderWindow/4; quads++ {
+			panel := make([]int8, quads*4*PairColumns)
+			for i := range panel {
+				panel[i] = int8(r.Uint32())
+			}
+			panel[0], panel[1], panel[2] = -128, 64, -64
+			ik.SplitPairs(&w, panel)
+			var places [OrderWindow]uint8
+			for at, k := range r.Perm(4 * quads) {
+				places[at] = uint8(k)
+			}
+			joined := make([]int8, len(panel))
+			ik.JoinPairs(joined, &w, &places)
+			value := func(v []int8, k, j int) int { return int(v[(k/4*PairColumns+j)*4+k%4]) }
+			for k := range 4 * quads {
+				large := uint8(0)
+				sizes := (*[2 * PairColumns]uint8)(unsafe.Pointer(&w.Sizes[k]))
+				for j := range PairColumns {
+					v := value(panel, k, j)
+					if above, below := int(sizes[j]), int(sizes[PairColumns+j]); above != max(v, 0) || below != min(max(-v, 0), 127) {
+						t.Fatalf("step %d, column %d: %d has sizes %d and %d", k, j, v, above, below)
+					}
+					if min(max(v, -v), 127) >= 64 {
+						large++
+					}
+					if got, want := value(joined, k, j), value(panel, int(places[k]), j); got != want {
+						t.Fatalf("%d groups of four: step %d, column %d is %d, want %d", quads, k, j, got, want)
+					}
+				}
+				if w.Large[k] != large {
+					t.Fatalf("step %d has %d large weights, want %d", k, w.Large[k], large)
+				}
+			}
+		}
+	})
 }
 
 // everyInts runs f for each instruction set with int8 kernels.
@@ -274,15 +322,83 @@ func TestIntQuads(t *testing.T) {
 			panelQuads(t, ik, r, 300)
 			lineQuads(t, ik, r, 300)
 		}
-		gatherQuads(t, ik, r)
+		if ik.Transposes() {
+			gatherQuads(t, ik, r)
+		}
+		if ik.Saturates() {
+			orderedQuads(t, ik, r, 1000)
+		}
 	})
+}
+
+// limitPairs changes signed weights so that of two neighbours those of one sign add up to MaxPair
+// at most.
+func limitPairs(r *rand.Rand, w []uint8) {
+	for i := 0; i+1 < len(w); i += 2 {
+		x, y := int(int8(w[i])), int(int8(w[i+1]))
+		switch limit := MaxPair - max(x, -x); {
+		case x*y <= 0:
+		case r.IntN(2) == 0:
+			w[i+1] = 0
+		case y < 0:
+			w[i+1] = uint8(max(y, -limit))
+		default:
+			w[i+1] = uint8(min(y, limit))
+		}
+	}
+}
+
+// orderedQuads compares n products of reordered groups of four with their definition.
+func orderedQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
+	t.Helper()
+	const quads = OrderWindow / 4
+	for n := range n {
+		rows, k, segs := 1+r.IntN(ik.Rows), quads+r.IntN(20), 1+r.IntN(3)
+		rowA, segA := r.IntN(50), r.IntN(50)
+		a, b := make([]uint8, (rows-1)*rowA+(segs-1)*segA+4*k), make([]uint8, segs*k*ik.Cols*4)
+		for _, v := range [][]uint8{a, b} {
+			for i := range v {
+				if v[i] = uint8(r.Uint32()); n%5 == 0 {
+					v[i] = []uint8{0, 127, 128, 255}[r.IntN(4)]
+				}
+			}
+		}
+		limitPairs(r, b)
+		order, places := make([]uint8, segs*k*OrderBytes), make([]int, segs*k*4)
+		for i := range places {
+			// The window of a group of four ends with the segment at the latest.
+			q := i / 4 % k
+			place := r.IntN(OrderWindow)
+			places[i] = min(q/quads*OrderWindow, 4*k-OrderWindow) + place
+			for j := range OrderBytes / 4 {
+				order[i/4*OrderBytes+4*j+i%4] = uint8(place)
+			}
+		}
+		start, c := make([]int32, ik.Cols), make([]int32, rows*ik.Cols)
+		for i := range start {
+			start[i] = r.Int32() - r.Int32()
+		}
+		tile := &IntTile{A: unsafe.Pointer(&a[0]), RowA: rowA, SegA: segA, K: k, Segs: segs, B: unsafe.Pointer(&b[0]), C: &c[0], RowC: 4 * ik.Cols, Start: &start[0], Order: &order[0]}
+		ik.RunOrdered(tile, rows)
+		for x := range rows {
+			for j := range ik.Cols {
+				want := start[j]
+				for i, place := range places {
+					want += int32(a[x*rowA+i/4/k*segA+place]) * int32(int8(b[(i/4*ik.Cols+j)*4+i%4]))
+				}
+				if got := c[x*ik.Cols+j]; got != want {
+					t.Fatalf("case %d: %d segments of %d groups of four: row %d, column %d is %d, want %d", n, segs, k, x, j, got, want)
+				}
+			}
+		}
+	}
 }
 
 // intQuads compares n products of groups of four with their definition.
 func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
 	for n := range n {
-		transposed, more := r.IntN(2) == 0, r.IntN(2) == 0
+		transposed, more := ik.Transposes() && r.IntN(2) == 0, r.IntN(2) == 0
 		rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
 		if n%4 == 0 {
 			k = 1 + r.IntN(50)
@@ -295,6 +411,9 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 					v[i] = []uint8{0, 127, 128, 255}[r.IntN(4)]
 				}
 			}
+		}
+		if ik.Saturates() {
+			limitPairs(r, b)
 		}
 		start := make([]int32, max(rows, ik.Cols))
 		for i := range start {

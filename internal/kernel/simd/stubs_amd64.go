@@ -1614,6 +1614,9 @@ func intSpreadVNNI(t *IntWindow)
 func interleaveAVX2(dst, src *byte, step, n int, zero uint32)
 
 //go:noescape
+func joinPairsAVX2(dst *int8, w *PairWindow, places *uint8, quads int)
+
+//go:noescape
 func lags1AVX2(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)
 
 //go:noescape
@@ -2301,6 +2304,24 @@ func normaliseAVX2(dst, src *float32, n int, mean, inv float64)
 func orVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
+func ordered1AVX2(t *IntTile)
+
+//go:noescape
+func ordered2AVX2(t *IntTile)
+
+//go:noescape
+func ordered3AVX2(t *IntTile)
+
+//go:noescape
+func ordered4AVX2(t *IntTile)
+
+//go:noescape
+func ordered5AVX2(t *IntTile)
+
+//go:noescape
+func ordered6AVX2(t *IntTile)
+
+//go:noescape
 func orderedSumsAVX2(sums, src *float32, step, n int)
 
 //go:noescape
@@ -2697,10 +2718,16 @@ func quads12VNNI(t *IntTile)
 func quads16AMX(p *tileProgram)
 
 //go:noescape
+func quads1AVX2(t *IntTile)
+
+//go:noescape
 func quads1AVXVNNI(t *IntTile)
 
 //go:noescape
 func quads1VNNI(t *IntTile)
+
+//go:noescape
+func quads2AVX2(t *IntTile)
 
 //go:noescape
 func quads2AVXVNNI(t *IntTile)
@@ -2712,10 +2739,16 @@ func quads2VNNI(t *IntTile)
 func quads32AMX(p *tileProgram)
 
 //go:noescape
+func quads3AVX2(t *IntTile)
+
+//go:noescape
 func quads3AVXVNNI(t *IntTile)
 
 //go:noescape
 func quads3VNNI(t *IntTile)
+
+//go:noescape
+func quads4AVX2(t *IntTile)
 
 //go:noescape
 func quads4AVXVNNI(t *IntTile)
@@ -2724,10 +2757,16 @@ func quads4AVXVNNI(t *IntTile)
 func quads4VNNI(t *IntTile)
 
 //go:noescape
+func quads5AVX2(t *IntTile)
+
+//go:noescape
 func quads5AVXVNNI(t *IntTile)
 
 //go:noescape
 func quads5VNNI(t *IntTile)
+
+//go:noescape
+func quads6AVX2(t *IntTile)
 
 //go:noescape
 func quads6AVXVNNI(t *IntTile)
@@ -3367,6 +3406,9 @@ func sparseLines4HalfVNNI(t *SparseIntTile)
 
 //go:noescape
 func sparseLines4VNNI(t *SparseIntTile)
+
+//go:noescape
+func splitPairsAVX2(w *PairWindow, src *int8, quads int)
 
 //go:noescape
 func splitPartsAVX512(p *splitArgs)
