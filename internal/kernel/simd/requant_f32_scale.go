@@ -1,5 +1,7 @@
 package simd
 
+import "sync"
+
 // rescaleKernel is a kernel of [Elements.RescaleRows] or [Elements.RescaleColumns]. Limits and zero
 // point are those of signed values. sign is the XOR mask that converts the results to unsigned
 // values.
@@ -89,9 +91,19 @@ func (e *Elements) Transpose8(dst []uint8, stepDst int, src []uint8, stepSrc, ro
 	return true
 }
 
+// transposeColumns is the number of columns that transpose8 transposes together.
+const transposeColumns = 16
+
+// transposeTail is scratch memory for fewer rows than a kernel takes.
+type transposeTail struct {
+	in, out [transposeColumns * transposeColumns]uint8
+}
+
+var transposeTails = sync.Pool{New: func() any { return new(transposeTail) }}
+
 // transposeBlock8 transposes 16 columns of n rows.
 func (e *Elements) transposeBlock8(dst []uint8, stepDst int, src []uint8, stepSrc, n int) {
-	const block = 16
+	const block = transposeColumns
 	whole := n
 	if !e.transpose8Tail {
 		whole = n / block * block
@@ -105,13 +117,14 @@ func (e *Elements) transposeBlock8(dst []uint8, stepDst int, src []uint8, stepSr
 		// The last block overlaps the one before.
 		e.transpose8(&dst[(n-block)*stepDst], stepDst, &src[n-block], stepSrc, block)
 	default:
-		var in, out [block * block]uint8
+		t := transposeTails.Get().(*transposeTail)
 		for c := range block {
-			copy(in[c*block:], src[c*stepSrc:][:n])
+			copy(t.in[c*block:], src[c*stepSrc:][:n])
 		}
-		e.transpose8(&out[0], block, &in[0], block, block)
+		e.transpose8(&t.out[0], block, &t.in[0], block, block)
 		for r := range n {
-			copy(dst[r*stepDst:][:block], out[r*block:])
+			copy(dst[r*stepDst:][:block], t.out[r*block:])
 		}
+		transposeTails.Put(t)
 	}
 }
