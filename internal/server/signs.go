@@ -41,7 +41,7 @@ func (s *Server) renew(ctx context.Context, r work.Renewal) error {
 	if l.job == "" {
 		j, err := s.queue.Holder(ctx, r.Token)
 		if err != nil {
-			return nil // the sign counts all the same
+			return err
 		}
 		l.job = j.ID
 	}
