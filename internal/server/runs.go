@@ -106,7 +106,7 @@ type seriesView struct {
 
 // several names things.
 type several struct {
-	IDs []string `json:"ids" minItems:"1" maxItems:"500" doc:"all of them are changed, or none"`
+	IDs []string `json:"ids" minItems:"1" maxItems:"500" maxLength:"64" doc:"all of them are changed, or none"`
 }
 
 // addBin adds deletion and its undo, of one thing and of several.

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -209,6 +211,17 @@ func TestServerWorkers(t *testing.T) {
 	waiting := eval[string](s, "location.pathname")
 	v.look("workers", "/workers", `document.querySelector("main tbody .chip")`)
 	v.look("lacking", waiting, `document.querySelector("main .warning")`)
+
+	// Of many jobs that wait, more are shown on demand.
+	text := []byte(network(t, "resnet8.yaml"))
+	hash := sha256.Sum256(text)
+	for range 34 {
+		v.request(http.MethodPost, "api/v1/jobs", "application/json", fmt.Appendf(nil, `{"project":"p","kind":"profile","inputs":[{"name":"resnet8.yaml","hash":"%x"}],"options":{"on":"device:nrf5340dk"}}`, hash))
+	}
+	s.must(s.Do(chromedp.Click(`nav a[href="/"]`)))
+	s.wait(`document.querySelectorAll("main tbody tr").length === 30`)
+	s.must(s.Do(chromedp.Click(`//main//button[contains(., "Show more")]`)))
+	s.wait(`document.querySelectorAll("main tbody tr").length === 35 && ![...document.querySelectorAll("main button")].some((b) => b.innerText === "Show more")`)
 }
 
 // TestServerMatrix starts a pair of model and target that is missing, and moves by keys.
