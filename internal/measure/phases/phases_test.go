@@ -88,8 +88,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestRaise: copies measure memory, and a phase that only reads may be up to twice as fast. Its rate
-// is the limit of all phases then.
+// TestRaise: copies measure memory, and a phase that only reads may be up to twice as fast. Its
+// rate is the limit of all phases then.
 func TestRaise(t *testing.T) {
 	t.Parallel()
 	m, err := llm.Detect(decoder.New(decoder.Small))

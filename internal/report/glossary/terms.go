@@ -28,6 +28,10 @@ var groups = []Group{
 		{Name: "first run", Text: "The first inference after planning, which is slower than those in steady state.", Unit: "s", Key: "phases.first_run_s", Doc: "measuring"},
 		{Name: "warm-up", Text: "Inferences before the measurement, repeated until their times are steady and then discarded.", Key: "phases.warmup", Doc: "measuring", Page: true},
 		{Name: "steady state", Text: "The part of a measurement in which tests find neither a drift nor a step in the times.", Key: "phases.warmup.steady", Doc: "measuring", Page: true},
+		{Name: "prefill", Text: "Inference of all tokens of a prompt with an empty cache.", Unit: "1/s", Key: "prefill_tokens_per_s", Doc: "profile"},
+		{Name: "decode", Text: "Inference of one new token of each sequence with the cache of those before.", Unit: "1/s", Key: "decode_tokens_per_s", Doc: "profile"},
+		{Name: "TTFT", Text: "Time to first token: the time of prefill, without tokenizer and sampling.", Unit: "s", Key: "ttft_s", Doc: "profile"},
+		{Name: "TPOT", Text: "Time per output token: the time of decode, without tokenizer and sampling.", Unit: "s", Key: "tpot_s", Doc: "profile"},
 	}},
 	{"Statistics", []Term{
 		{Name: "median", Text: "The value that half of the samples do not exceed.", Key: "median", Doc: "profile", Page: true},
@@ -87,13 +91,6 @@ var groups = []Group{
 		{Name: "batch", Text: "Size of the first dimension of the inputs: the number of items that one inference processes.", Key: "settings.batch", Doc: "load"},
 		{Name: "Pareto front", Text: "The points that no other point beats in all criteria at once, such as latency and throughput.", Doc: "load"},
 	}},
-	{"Language models", []Term{
-		{Name: "KV cache", Text: "Memory with the keys and values of earlier tokens, which each layer of a decoder reads.", Key: "language_model.cache", Doc: "profile"},
-		{Name: "prefill", Text: "Inference of all tokens of a prompt with an empty cache.", Unit: "1/s", Key: "prefill_tokens_per_s", Doc: "profile"},
-		{Name: "decode", Text: "Inference of one new token of each sequence with the cache of those before.", Unit: "1/s", Key: "decode_tokens_per_s", Doc: "profile"},
-		{Name: "TTFT", Text: "Time to first token: the time of prefill, without tokenizer and sampling.", Unit: "s", Key: "ttft_s", Doc: "profile"},
-		{Name: "TPOT", Text: "Time per output token: the time of decode, without tokenizer and sampling.", Unit: "s", Key: "tpot_s", Doc: "profile"},
-	}},
 	{"Work", []Term{
 		{Name: "MAC", Text: "Multiply-accumulate: one multiplication and one addition in a convolution, matrix multiplication, recurrent gate or attention.", Key: "macs", Doc: "counting"},
 		{Name: "OP", Text: "One arithmetic operation; a MAC counts as two.", Key: "ops", Doc: "counting"},
@@ -116,6 +113,7 @@ var groups = []Group{
 		{Name: "RAM", Text: "Working memory that the runtime plans for an inference, without the model: activations with those of bodies, workspace of operators, and state between inferences.", Unit: "B", Key: "totals.ram_bytes", Doc: "target-files"},
 		{Name: "flash", Text: "Storage that the model file takes on the target; program code comes on top.", Unit: "B", Key: "totals.flash_bytes", Doc: "target-files"},
 		{Name: "workspace", Text: "Scratch memory that an operator needs while it runs, such as an im2col buffer.", Unit: "B", Doc: "profile"},
+		{Name: "KV cache", Text: "Memory with the keys and values of earlier tokens, which each layer of a decoder reads.", Key: "language_model.cache", Doc: "profile"},
 	}},
 	{"Roofline", []Term{
 		{Name: "roofline", Text: "Upper bound of a layer's operation rate: the lower of the arithmetic peak and bandwidth times arithmetic intensity.", Unit: "op/s", Key: "roof", Doc: "measuring"},
