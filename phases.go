@@ -187,6 +187,9 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 		})
 	}
 	for i, err := range errs {
+		if err == nil {
+			err = runs[i].Err()
+		}
 		if err != nil && ctx.Err() == nil {
 			return p, fmt.Errorf("%s: %w", runs[i].Name(), err)
 		}

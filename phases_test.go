@@ -12,6 +12,7 @@ import (
 	"github.com/opmeter/opmeter"
 	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/testing/decoder"
+	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -124,7 +125,7 @@ func TestPhasesRefused(t *testing.T) {
 		{few(&opmeter.Phases{}), "Phases", "use 1 to 16 prompts and contexts together, not 0"},
 		{few(&opmeter.Phases{Prompts: []int{0}}), "Phases.Prompts", "use 1 to 1048576, not 0"},
 		{few(&opmeter.Phases{Contexts: []int{3, 3}}), "Phases.Contexts", "has 3 twice"},
-		{few(&opmeter.Phases{Contexts: []int{64}}), "Phases", "1 tokens after 64 are 65 positions, and the model has 64"},
+		{few(&opmeter.Phases{Contexts: []int{64}}), "Phases", "the model has 64 positions: 64 in the cache and 1 new are too many"},
 		{one(func(o *opmeter.Options) { o.Streams = 2 }), "Streams", "leave it out with phases"},
 		{one(func(o *opmeter.Options) { o.Inputs.Dims = map[string]int{"sequence_length": 2} }), "Inputs.Dims", "leave it out with phases"},
 		{one(func(o *opmeter.Options) { o.Inputs.Zeros = true }), "Inputs.Zeros", "leave it out with phases"},
@@ -134,6 +135,13 @@ func TestPhasesRefused(t *testing.T) {
 		if !ok || e.Option != test.option || !strings.Contains(e.Text, test.want) {
 			t.Errorf("%v, want %s: %s", err, test.option, test.want)
 		}
+	}
+	o := few(&opmeter.Phases{Prompts: []int{4}})
+	if err := opmeter.Check(t.Context(), m, &profile.Profile{}, o); err == nil || !strings.Contains(err.Error(), "leave the phases out") {
+		t.Errorf("a check of layers: %v", err)
+	}
+	if _, err := opmeter.Sweep(t.Context(), m, opmeter.SweepOptions{Options: o}); err == nil || !strings.Contains(err.Error(), "a sweep has no phases") {
+		t.Errorf("a sweep: %v", err)
 	}
 	other, err := opmeter.Open("examples/resnet8.yaml")
 	if err != nil {
@@ -165,6 +173,49 @@ func TestPhasesStopped(t *testing.T) {
 	p, err := opmeter.Profile(ctx, language(t, false), o)
 	if err != nil || p == nil || p.Language == nil || len(p.Language.Phases) == 0 || len(p.Incomplete) == 0 {
 		t.Fatalf("%+v, %v", p, err)
+	}
+}
+
+// TestPhasesOfFiles measures models that exporters wrote: caches of keys and values in one tensor, of
+// half precision, and beside weights of 4 bits.
+func TestPhasesOfFiles(t *testing.T) {
+	for _, test := range []struct {
+		file   []string
+		layers int64
+		bytes  int64 // of a position
+		longer int   // context that does not fit, 0 for none
+	}{
+		{[]string{"models", "real", "genai_tiny_gpt2_past.onnx"}, 5, 2 * 5 * 4 * 8 * 4, 512},
+		{[]string{"models", "real", "genai_tiny_qwen35_fp16.onnx"}, 2, 2 * 2 * 2 * 16 * 2, 0},
+		{[]string{"models", "synthetic", "synth_llama_tiny_fp32.onnx"}, 3, 2 * 3 * 2 * 32 * 4, 0},
+		{[]string{"models", "synthetic", "synth_llama_tiny_w4_matmulnbits.onnx"}, 3, 2 * 3 * 2 * 32 * 4, 0},
+	} {
+		t.Run(test.file[2], func(t *testing.T) {
+			m, err := opmeter.Open(material.Path(t, test.file...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			p, err := opmeter.Profile(t.Context(), m, few(&opmeter.Phases{Prompts: []int{16}, Contexts: []int{0, 100}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := p.Language
+			if l.Cache.Layers != test.layers || l.Cache.PositionBytes != test.bytes || len(l.Phases) != 3 {
+				t.Errorf("%+v", l)
+			}
+			for i := range l.Phases {
+				if v, ok := l.Phases[i].Latency.Best(); !ok || !(v > 0) {
+					t.Errorf("%s has no latency", l.Phases[i].Name())
+				}
+			}
+			if test.longer > 0 {
+				_, err = opmeter.Profile(t.Context(), m, few(&opmeter.Phases{Prompts: []int{16}, Contexts: []int{test.longer}}))
+				if _, ok := errors.AsType[*opmeter.OptionError](err); !ok {
+					t.Errorf("one token after %d: %v", test.longer, err)
+				}
+			}
+		})
 	}
 }
 

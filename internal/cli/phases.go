@@ -54,9 +54,9 @@ func given(c *cobra.Command, name string) string {
 }
 
 // of returns the phases to measure of a model, nil for an inference, and whether nobody asked for
-// them.
-func (f *phaseFlags) of(m *opmeter.Model) (p *opmeter.Phases, auto bool) {
-	if !f.asked && !f.auto {
+// them. A list of models has the same figure of each.
+func (f *phaseFlags) of(m *opmeter.Model, list bool) (p *opmeter.Phases, auto bool) {
+	if !f.asked && (!f.auto || list) {
 		return nil, false
 	}
 	p = opmeter.DefaultPhases(m)

@@ -41,7 +41,7 @@ func TestPhases(t *testing.T) {
 		{"--phases=false --prompt 4", statusUse, nil, "", "--prompt is for phases: leave out --phases=false"},
 		{"--prompt 4 --dim sequence_length=3", statusUse, nil, "", "--dim does not go with phases, which set the inputs and run in opmeter's own engine: leave it out, or add --phases=false"},
 		{"--phases --streams 2", statusUse, nil, "", "--streams does not go with phases"},
-		{"--context 64", statusUse, nil, "", "Phases: 1 tokens after 64 are 65 positions, and the model has 64"},
+		{"--context 64", statusUse, nil, "", "--phases: the model has 64 positions: 64 in the cache and 1 new are too many"},
 		{"--prompt 0", statusUse, nil, "", "--prompt: write numbers from 1 to 1048576 with commas between them"},
 		{"--prompt 4 --on stm32l4r5", statusUse, nil, "", "--prompt says how to run a model on this computer"},
 	} {
@@ -63,6 +63,34 @@ func TestPhases(t *testing.T) {
 		}
 		if tt.status == statusDone && errw.String() != tt.err || !strings.Contains(errw.String(), tt.err) {
 			t.Errorf("%s: standard error is %q, want %q", tt.args, errw.String(), tt.err)
+		}
+	}
+}
+
+// TestPhasesOfLists measures an inference of each model of a list, unless phases are asked for.
+func TestPhasesOfLists(t *testing.T) {
+	t.Parallel()
+	data, err := onnx.Encode(decoder.New(decoder.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"a.onnx", "b.onnx"} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		flags  []string
+		phases bool
+	}{{nil, false}, {[]string{"--phases"}, true}} {
+		var out, errw bytes.Buffer
+		args := append([]string{"profile", dir, "--runs", "3", "--warmup", "0s", "--format", "json"}, tt.flags...)
+		if got := run(t.Context(), args, strings.NewReader(""), &out, &errw); got != statusDone || errw.Len() > 0 {
+			t.Errorf("%v: status %d: %s", tt.flags, got, errw.String())
+		}
+		if n := strings.Count(out.String(), `"language_model"`); n > 0 != tt.phases {
+			t.Errorf("%v: %d profiles have phases", tt.flags, n)
 		}
 	}
 }

@@ -2,6 +2,7 @@
 package phases
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/opmeter/opmeter/internal/runtime/llm"
@@ -56,8 +57,10 @@ func Merge(m *llm.Model, runs []Run) *profile.Profile {
 		}
 		out.Language.Phases = append(out.Language.Phases, ph)
 		headline(out, &ph)
-		if i != base {
-			out.Incomplete = append(out.Incomplete, r.Profile.Incomplete...)
+		for _, x := range r.Profile.Incomplete {
+			if i != base && x.Layers == nil { // layers of another phase are not those of the profile
+				out.Incomplete = append(out.Incomplete, x)
+			}
 		}
 	}
 	raise(out.Language.Phases)
@@ -65,6 +68,23 @@ func Merge(m *llm.Model, runs []Run) *profile.Profile {
 }
 
 func measured(p *profile.Profile) bool { return p.Totals.Latency != nil }
+
+// Err says why a run has no latency although it ended, nil if it has one or was not begun.
+func (r *Run) Err() error {
+	if r.Profile == nil || measured(r.Profile) {
+		return nil
+	}
+	layers, _ := r.Profile.Unrun()
+	if len(layers) == 0 {
+		return errors.New("it has no latency")
+	}
+	l := &r.Profile.Layers[layers[0]]
+	why := "it does not run"
+	if l.Cause != nil && l.Cause.Text != "" {
+		why = l.Cause.Text
+	}
+	return fmt.Errorf("%d of %d layers did not run; the first is #%d %s: %s", len(layers), len(r.Profile.Layers), layers[0], l.Op, why)
+}
 
 func describe(m *llm.Model) *profile.LanguageModel {
 	known := func(n int) *int64 {

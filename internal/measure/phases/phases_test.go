@@ -74,6 +74,11 @@ func TestMerge(t *testing.T) {
 			}
 		})
 	}
+	failed := run(profile.DecodePhase, 1, 8)
+	failed.Profile.Layers[1].State, failed.Profile.Layers[1].Cause = profile.Failed, &profile.Cause{Code: profile.ByError, Text: "index 8 of 8"}
+	if err := failed.Err(); err == nil || err.Error() != "1 of 2 layers did not run; the first is #1 MatMul: index 8 of 8" || decode.Err() != nil {
+		t.Errorf("%v, %v", err, decode.Err())
+	}
 	if p := phases.Merge(m, []phases.Run{{Kind: profile.PrefillPhase}}); p != nil {
 		t.Errorf("a profile of nothing: %+v", p)
 	}

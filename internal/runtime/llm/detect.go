@@ -305,18 +305,35 @@ func (d *detection) limits(m *graph.Model) {
 			}
 		case "com.microsoft:RotaryEmbedding":
 			least(d.rows(n, 2))
+		case "com.microsoft:EmbedLayerNormalization":
+			d.m.Vocabulary = d.rows(n, 2)
+			least(d.rows(n, 3))
 		case "Gather", "com.microsoft:GatherBlockQuantized":
 			if len(n.Inputs) < 2 || n.Attrs.Int("axis", n.Attrs.Int("gather_axis", 0)) != 0 {
 				continue
 			}
-			switch in, ok := d.inputs[n.Inputs[1]]; {
-			case ok && d.m.Inputs[in] == Tokens:
+			switch d.role(n.Inputs[1]) {
+			case Tokens:
 				d.m.Vocabulary = d.rows(n, 0)
-			case ok && d.m.Inputs[in] == Positions:
+			case Positions:
 				least(d.rows(n, 0))
 			}
 		}
 	}
+}
+
+// role is that of the input that a value is, or is cast from; "" for others.
+func (d *detection) role(id int) Role {
+	for _, n := range d.m.g.Nodes {
+		if n.Op == "Cast" && len(n.Inputs) == 1 && slices.Contains(n.Outputs, id) {
+			id = n.Inputs[0]
+			break
+		}
+	}
+	if in, ok := d.inputs[id]; ok {
+		return d.m.Inputs[in]
+	}
+	return ""
 }
 
 // rows is the first size of a constant input of a node, 0 without one.

@@ -19,7 +19,7 @@ func (p Phase) positions() int { return p.Tokens + p.Depth }
 // Check returns an [UnsupportedError] if a model cannot run a phase.
 func (m *Model) Check(p Phase) error {
 	if m.Context > 0 && p.positions() > m.Context {
-		return unsupported("%d tokens after %d are %d positions, and the model has %d", p.Tokens, p.Depth, p.positions(), m.Context)
+		return unsupported("the model has %d positions: %d in the cache and %d new are too many", m.Context, p.Depth, p.Tokens)
 	}
 	_, err := m.Feed(inputs.Options{}, p)
 	return err

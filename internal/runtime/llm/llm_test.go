@@ -248,6 +248,30 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestTables finds the number of positions and of tokens in tables, also behind a cast.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	table := func(rows int) *graph.Value {
+		return &graph.Value{Name: "table", Type: tensor.Float32, Shape: []int{rows, 4}, Const: tensor.New(tensor.Float32, rows, 4)}
+	}
+	positions := &graph.Value{Name: "position_ids", Type: tensor.Int64, Shape: []int{-1, -1}}
+	m := model([]*graph.Value{tokens(-1, -1), positions, cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("present_0", 1, 4, -1, 8), table(70), table(9), {Name: "cast"}, {Name: "a"}, {Name: "b"}})
+	g := m.Main()
+	g.Outputs = g.Outputs[:1]
+	g.Nodes = []*graph.Node{
+		{Op: "Cast", Inputs: []int{1}, Outputs: []int{6}},
+		{Op: "Gather", Inputs: []int{4, 0}, Outputs: []int{7}},
+		{Op: "Gather", Inputs: []int{5, 6}, Outputs: []int{8}},
+	}
+	if l := detect(t, m); l.Vocabulary != 70 || l.Context != 9 {
+		t.Errorf("%d tokens, %d positions", l.Vocabulary, l.Context)
+	}
+	g.Nodes = []*graph.Node{{Domain: graph.Microsoft, Op: "EmbedLayerNormalization", Inputs: []int{0, -1, 4, 5}, Outputs: []int{7}}}
+	if l := detect(t, m); l.Vocabulary != 70 || l.Context != 9 {
+		t.Errorf("embedding with norm: %d tokens, %d positions", l.Vocabulary, l.Context)
+	}
+}
+
 // TestUnsupported: what cannot be run is refused with the reason.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
@@ -273,7 +297,7 @@ func TestUnsupported(t *testing.T) {
 		p    llm.Phase
 		want string
 	}{
-		{small, llm.Phase{Batch: 1, Tokens: 1, Depth: 64}, "1 tokens after 64 are 65 positions, and the model has 64"},
+		{small, llm.Phase{Batch: 1, Tokens: 1, Depth: 64}, "the model has 64 positions: 64 in the cache and 1 new are too many"},
 		{small, llm.Phase{Batch: 1 << 21, Tokens: 60}, `input "input_ids" needs 125829120 elements, more than 16777216: use a smaller batch, prompt or context`},
 		{scalar, llm.Phase{Batch: 1, Tokens: 8}, `input "attention_mask" has no dimensions in the file`},
 		{fixed, llm.Phase{Batch: 1, Tokens: 8}, `dimension 1 of input "input_ids" is fixed at 1, and this phase needs 8`},
