@@ -1,5 +1,5 @@
-// Program llm compares prefill and decode of a 4-bit language model with random weights, interleaved,
-// in the engine of opmeter, llama.cpp and ONNX Runtime GenAI. It needs a Python with the packages
+// Program llm compares prefill and decode of a 4-bit language model with random weights in opmeter,
+// llama.cpp and ONNX Runtime GenAI, interleaved. It needs a Python with the packages
 // llama-cpp-python, onnxruntime-genai, gguf and onnx:
 //
 //	go run ./bench/llm -python venv/bin/python
