@@ -44,6 +44,8 @@ type Inputs struct {
 	// Overrides is a JSON file that sets shapes and fills of generated inputs by the model file's
 	// base name, "" for none.
 	Overrides string
+
+	phase *phaseInputs // of a language model, nil for none
 }
 
 // Validate checks the inputs without a model. The error is an [OptionError].
@@ -99,6 +101,9 @@ func (i *Inputs) shapes(m *bridge.Model) (inputs.Options, error) {
 			return o, modelError(i.Overrides, err)
 		}
 		o.Overrides = all[m.Base()]
+	}
+	if i.phase != nil {
+		return i.phase.model.Feed(o, i.phase.Phase)
 	}
 	return o, nil
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/phases"
 	"github.com/opmeter/opmeter/internal/runtime/llm"
@@ -74,7 +73,7 @@ func (p *Phases) validate(o *Options) error {
 		name string
 		set  bool
 	}{
-		{"Engine", o.Engine != nil},
+		{"Engine", isProgram(o.Engine)},
 		{"Inputs.Shapes", len(in.Shapes) > 0},
 		{"Inputs.Dims", len(in.Dims) > 0},
 		{"Inputs.Files", len(in.Files) > 0},
@@ -87,7 +86,7 @@ func (p *Phases) validate(o *Options) error {
 		{"Interleaver", o.Interleaver != nil},
 	} {
 		if x.set {
-			return wrong(x.name, "%s", "leave it out with phases: they set the inputs, and opmeter's own engine runs them one after the other")
+			return wrong(x.name, "%s", "leave it out with phases, which set the inputs and run one after the other")
 		}
 	}
 	return nil
@@ -114,6 +113,12 @@ func (p *Phases) check(l *llm.Model, batch int) error {
 	return nil
 }
 
+// phaseInputs makes the inputs of a phase.
+type phaseInputs struct {
+	model *llm.Model
+	llm.Phase
+}
+
 // profilePhases measures the phases of the options, interleaved, and makes one profile of them.
 func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile, error) {
 	h, err := o.host(m)
@@ -138,49 +143,30 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	defer release()
 	// Each measurement sets the memory limit: they end in any order.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
-	h.Leased = true
 	runs := o.Phases.list(batch)
-	together := m.holds(l, runs, h.Feed.MaxBytes)
-	if together {
-		h.Feed.MaxBytes /= len(runs)
-	}
+	g := group{m: m, together: m.holds(l, runs, h.Feed.MaxBytes), count: len(runs)}
 	errs := make([]error, len(runs))
-	var turns external.Interleaver
 	var all sync.WaitGroup
 	report := share(o.Progress, len(runs))
 	for i := range runs {
-		one := func(h host.Options) {
-			if h.Feed, errs[i] = l.Feed(h.Feed, runs[i].Phase); errs[i] != nil {
-				return
-			}
-			journal := ""
-			if i == len(runs)-1 {
-				journal = o.Journal
-			}
-			h.Progress = report(i)
-			runs[i].Profile, errs[i] = m.collect(ctx, h, journal)
+		one := o
+		one.Phases, one.Inputs.phase, one.Progress = nil, &phaseInputs{l, runs[i].Phase}, report(i)
+		if i < len(runs)-1 {
+			one.Journal = ""
 		}
-		if !together {
-			one(h)
-			continue
+		measure := func() { runs[i].Profile, errs[i] = g.measure(ctx, one) }
+		if g.together {
+			all.Go(measure)
+		} else {
+			measure()
 		}
-		turn := turns.Join()
-		all.Go(func() {
-			defer turn.Leave()
-			if errs[i] = turn.Wait(ctx); errs[i] != nil {
-				return
-			}
-			h := h
-			h.Turn = turn.Wait
-			one(h)
-		})
 	}
 	all.Wait()
 	p := phases.Merge(l, runs)
 	if p == nil {
 		return nil, errors.Join(errs[0], ctx.Err())
 	}
-	if !together {
+	if !g.together {
 		p.Findings = append(p.Findings, profile.Finding{
 			ID: "phases.apart", Severity: profile.Info,
 			Text: "The phases were measured one after the other: the memory does not hold the model once for each. --max-memory sets another limit.",
@@ -195,6 +181,40 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 		}
 	}
 	return p, p.Validate()
+}
+
+// group is a number of measurements of a model under one lease.
+type group struct {
+	m *Model
+	// together says that they are interleaved and share the memory.
+	together bool
+	count    int
+	turns    external.Interleaver
+}
+
+// measure makes the profile of one of them.
+func (g *group) measure(ctx context.Context, o Options) (*profile.Profile, error) {
+	var turn *external.Turn
+	if g.together {
+		turn = g.turns.Join()
+	}
+	if o.Engine != nil {
+		return g.m.profileExternal(ctx, o, turn)
+	}
+	h, err := o.host(g.m)
+	if err != nil {
+		return nil, err
+	}
+	h.Leased = true
+	if turn != nil {
+		h.Feed.MaxBytes /= g.count
+		defer turn.Leave()
+		if err := turn.Wait(ctx); err != nil {
+			return nil, err
+		}
+		h.Turn = turn.Wait
+	}
+	return g.m.collect(ctx, h, o.Journal)
 }
 
 // holds reports whether a limit of memory holds a session for each phase: weights as the engine packs

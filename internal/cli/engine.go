@@ -211,7 +211,7 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, ph *phaseFlags, measu
 			opts := opts
 			opts.Progress, opts.MaxMACs, opts.Interleaver = b.progress, b.macs, b.turns
 			var auto bool
-			if opts.Phases, auto = ph.of(m, b.macs > 0); auto {
+			if opts.Phases, auto = ph.of(m, b.macs == 0 && len(cs) == 1 && !programs(cs)); auto {
 				a.sayPhases(opts.Phases)
 			}
 			return a.kept(b.files, func(journal string) (*profile.Profile, error) {

@@ -25,7 +25,7 @@ func (f *phaseFlags) add(c *cobra.Command) {
 }
 
 // otherInputs are flags that say how to run a model in another way than in phases.
-var otherInputs = []string{"shape", "dim", "input", "iterations", "zeros", "carry", "streams", "rate", "cold", "engine", "check", "signature"}
+var otherInputs = []string{"shape", "dim", "input", "iterations", "zeros", "carry", "streams", "rate", "cold", "check", "signature"}
 
 // set reads the flags.
 func (f *phaseFlags) set(c *cobra.Command) error {
@@ -39,7 +39,7 @@ func (f *phaseFlags) set(c *cobra.Command) error {
 	case !f.on && sizes != "":
 		return useError("%s is for phases: leave out --phases=false", sizes)
 	case f.asked && other != "":
-		return useError("%s does not go with phases, which set the inputs and run in opmeter's own engine: leave it out, or add --phases=false", other)
+		return useError("%s does not go with phases, which set the inputs: leave it out, or add --phases=false", other)
 	}
 	f.auto = f.on && !f.asked && other == ""
 	return nil
@@ -54,9 +54,10 @@ func given(c *cobra.Command, name string) string {
 }
 
 // of returns the phases to measure of a model, nil for an inference, and whether nobody asked for
-// them. A list of models has the same figure of each.
-func (f *phaseFlags) of(m *opmeter.Model, list bool) (p *opmeter.Phases, auto bool) {
-	if !f.asked && (!f.auto || list) {
+// them. Lists of models and comparisons of engines have the same figure of each: without being
+// asked, only a single measurement has phases.
+func (f *phaseFlags) of(m *opmeter.Model, single bool) (p *opmeter.Phases, auto bool) {
+	if !f.asked && (!f.auto || !single) {
 		return nil, false
 	}
 	p = opmeter.DefaultPhases(m)

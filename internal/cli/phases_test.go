@@ -39,7 +39,7 @@ func TestPhases(t *testing.T) {
 		{"--phases=false", statusDone, []string{"Latency "}, "Prefill", ""},
 		{"--dim sequence_length=3", statusDone, []string{"Latency "}, "Prefill", ""},
 		{"--phases=false --prompt 4", statusUse, nil, "", "--prompt is for phases: leave out --phases=false"},
-		{"--prompt 4 --dim sequence_length=3", statusUse, nil, "", "--dim does not go with phases, which set the inputs and run in opmeter's own engine: leave it out, or add --phases=false"},
+		{"--prompt 4 --dim sequence_length=3", statusUse, nil, "", "--dim does not go with phases, which set the inputs: leave it out, or add --phases=false"},
 		{"--phases --streams 2", statusUse, nil, "", "--streams does not go with phases"},
 		{"--context 64", statusUse, nil, "", "--phases: the model has 64 positions: 64 in the cache and 1 new are too many"},
 		{"--prompt 0", statusUse, nil, "", "--prompt: write numbers from 1 to 1048576 with commas between them"},

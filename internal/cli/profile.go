@@ -58,6 +58,9 @@ it on a board. Several models or targets print a line each.`,
 			if err != nil {
 				return err
 			}
+			if p.asked && len(engines) > 1 {
+				return useError("--engine: phases run in one engine: name one, or add --phases=false")
+			}
 			if len(t.on) > 1 {
 				engines[0].auto = false
 			}

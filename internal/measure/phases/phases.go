@@ -4,6 +4,7 @@ package phases
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/opmeter/opmeter/internal/runtime/llm"
 	"github.com/opmeter/opmeter/profile"
@@ -114,10 +115,15 @@ func add(out *profile.Profile, r *Run, key string) {
 		}
 	}
 	set(out.Totals.Set, r.Profile.Totals.Latency)
+	if !slices.EqualFunc(out.Layers, r.Profile.Layers, func(a, b profile.Layer) bool { return a.Op == b.Op && a.Name == b.Name }) {
+		out.Findings = append(out.Findings, profile.Finding{
+			ID: "phases.layers", Severity: profile.Warning,
+			Text: fmt.Sprintf("The engine runs other layers in %s: it has no times of layers.", r.Name()),
+		})
+		return
+	}
 	for i := range out.Layers {
-		if i < len(r.Profile.Layers) {
-			set(out.Layers[i].Set, r.Profile.Layers[i].Latency)
-		}
+		set(out.Layers[i].Set, r.Profile.Layers[i].Latency)
 	}
 }
 
@@ -139,8 +145,11 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 	p, batch, tokens, depth := r.Profile, r.Phase.Batch, r.Phase.Tokens, r.Phase.Depth
 	ph := profile.Phase{
 		Kind: r.Kind, Batch: int64(batch), Tokens: int64(tokens), Context: int64(depth),
-		Reconcile: p.Reconcile, Trust: p.Trust, Ops: p.Totals.Ops, WeightsReadBytes: weightsRead(p), RAMBytes: p.Totals.RAMBytes,
-		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens), CacheCopiedBytes: new(m.CacheBytes(batch, max(m.Capacity-tokens, depth))),
+		Reconcile: p.Reconcile, Trust: p.Trust, Ops: ops(p), WeightsReadBytes: weightsRead(p), RAMBytes: p.Totals.RAMBytes,
+		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens),
+	}
+	if p.Target.Engine == "opmeter" { // others may write in place
+		ph.CacheCopiedBytes = new(m.CacheBytes(batch, max(m.Capacity-tokens, depth)))
 	}
 	if h, ok := p.Headline(); ok {
 		ph.Latency = p.Totals.Figure(h.Key)
@@ -148,6 +157,14 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 		roof(&ph, p)
 	}
 	return ph
+}
+
+// ops is the number of operations of a profile, nil if those of some layers are unknown.
+func ops(p *profile.Profile) *int64 {
+	if n := p.Totals.UncountedLayers; n != nil && *n > 0 {
+		return nil
+	}
+	return p.Totals.Ops
 }
 
 // rate is a number of tokens divided by a time.

@@ -128,6 +128,12 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 			}
 			ins[k] = &tensor.Tensor{Type: v.Type, Shape: shape, Elem: v.Elem}
 			src[k] = Source{Kind: "random", Assumed: assumed}
+			// Lengths and the like determine shapes.
+			if _, ok := o.Overrides.Fill[v.Name]; ok && isWideInt(v.Type) && tensor.Elements(shape) <= maxGiven {
+				if ins[k], err = generate(v, shape, k, &src[k], o); err != nil {
+					return nil, nil, wrapInputError(v, err)
+				}
+			}
 		}
 		ins[k].Quant = v.Quant
 	}
@@ -136,6 +142,10 @@ func Shapes(m *graph.Model, o Options) ([]*tensor.Tensor, []Source, error) {
 	}
 	return ins, src, nil
 }
+
+// maxGiven is the number of elements up to which integers that the overrides give have elements in
+// [Shapes].
+const maxGiven = 64
 
 // affordAll rejects inputs that need more memory together than the limit.
 func affordAll(g *graph.Graph, ins []*tensor.Tensor, limit int) error {
