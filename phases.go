@@ -154,7 +154,7 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 		if i < len(runs)-1 {
 			one.Journal = ""
 		}
-		measure := func() { runs[i].Profile, errs[i] = g.measure(ctx, one) }
+		measure := func() { errs[i] = g.measure(ctx, one, &runs[i]) }
 		if g.together {
 			all.Go(measure)
 		} else {
@@ -193,28 +193,33 @@ type group struct {
 }
 
 // measure makes the profile of one of them.
-func (g *group) measure(ctx context.Context, o Options) (*profile.Profile, error) {
+func (g *group) measure(ctx context.Context, o Options, r *phases.Run) (err error) {
 	var turn *external.Turn
 	if g.together {
 		turn = g.turns.Join()
 	}
 	if o.Engine != nil {
-		return g.m.profileExternal(ctx, o, turn)
+		if r.Counts, err = g.m.count(o.Inputs, false); err != nil {
+			return err
+		}
+		r.Profile, err = g.m.profileExternal(ctx, o, turn)
+		return err
 	}
 	h, err := o.host(g.m)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	h.Leased = true
 	if turn != nil {
 		h.Feed.MaxBytes /= g.count
 		defer turn.Leave()
 		if err := turn.Wait(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		h.Turn = turn.Wait
 	}
-	return g.m.collect(ctx, h, o.Journal)
+	r.Profile, err = g.m.collect(ctx, h, o.Journal)
+	return err
 }
 
 // holds reports whether a limit of memory holds a session for each phase: weights as the engine packs

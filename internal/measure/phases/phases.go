@@ -2,6 +2,7 @@
 package phases
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,9 @@ type Run struct {
 	Kind    profile.PhaseKind
 	Phase   llm.Phase
 	Profile *profile.Profile
+	// Counts describes the model in this phase, for engines that run other layers than those of the
+	// model; nil for others.
+	Counts *profile.Profile
 }
 
 // Name says which phase it is.
@@ -143,9 +147,10 @@ func headline(out *profile.Profile, ph *profile.Phase) {
 // phase describes a run.
 func phase(m *llm.Model, r *Run) profile.Phase {
 	p, batch, tokens, depth := r.Profile, r.Phase.Batch, r.Phase.Tokens, r.Phase.Depth
+	counts := cmp.Or(r.Counts, p)
 	ph := profile.Phase{
 		Kind: r.Kind, Batch: int64(batch), Tokens: int64(tokens), Context: int64(depth),
-		Reconcile: p.Reconcile, Trust: p.Trust, Ops: ops(p), WeightsReadBytes: weightsRead(p), RAMBytes: p.Totals.RAMBytes,
+		Reconcile: p.Reconcile, Trust: p.Trust, Ops: ops(counts), WeightsReadBytes: weightsRead(counts), RAMBytes: p.Totals.RAMBytes,
 		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens),
 	}
 	if p.Target.Engine == "opmeter" { // others may write in place

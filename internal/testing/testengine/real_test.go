@@ -69,6 +69,10 @@ func TestRealPhases(t *testing.T) {
 		if err != nil {
 			t.Fatalf("shared %v: %v", shared, err)
 		}
+		own, err := root.Profile(t.Context(), m, root.Options{Runs: 3, Warmup: -1, Phases: &root.Phases{Prompts: []int{16}, Contexts: []int{0, 40}}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range p.Language.Phases {
 			ph, sum := &p.Language.Phases[i], 0.0
 			for k := range p.Layers {
@@ -76,8 +80,11 @@ func TestRealPhases(t *testing.T) {
 				sum += v
 			}
 			r := ph.Reconcile
-			if v, ok := ph.TokensPerS.Best(); !ok || !(v > 0) || r == nil || !(sum > 0) || math.Abs(sum+*r.GapsS-*r.WallS) > 1e-3**r.WallS || ph.Ops == nil {
-				t.Errorf("shared %v, %s: layers %v, %+v, %v operations", shared, ph.Name(), sum, r, ph.Ops)
+			if v, ok := ph.TokensPerS.Best(); !ok || !(v > 0) || r == nil || !(sum > 0) || math.Abs(sum+*r.GapsS-*r.WallS) > 1e-3**r.WallS {
+				t.Errorf("shared %v, %s: layers %v, %+v", shared, ph.Name(), sum, r)
+			}
+			if o := &own.Language.Phases[i]; ph.Ops == nil || *ph.Ops != *o.Ops || *ph.WeightsReadBytes != *o.WeightsReadBytes {
+				t.Errorf("shared %v, %s: %v operations and %v bytes of weights, want %d and %d", shared, ph.Name(), ph.Ops, ph.WeightsReadBytes, *o.Ops, *o.WeightsReadBytes)
 			}
 			if ph.CacheCopiedBytes != nil {
 				t.Errorf("shared %v, %s: what ONNX Runtime copies is not known, not %d", shared, ph.Name(), *ph.CacheCopiedBytes)
