@@ -26,7 +26,7 @@ func init() {
 	}
 }
 
-// Open reads a .tflite, .onnx, .gguf or .mltk.zip file, or builds the network that a .yaml file describes.
+// Open reads a .tflite, .onnx, .gguf, .litertlm or .mltk.zip file, or builds the network that a .yaml file describes.
 // The content of the file decides its format, not the name. Weights are mapped, not copied: if the
 // file changes while the model is in use, the next use returns a [ModelError] that wraps
 // [ErrChanged]. If the external data of an ONNX model is missing, only [Count] works: other uses

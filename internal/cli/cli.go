@@ -175,7 +175,7 @@ func complete(root *cobra.Command) {
 	words := map[string][]string{
 		"cold": {string(profile.ColdCaches), string(profile.ColdStart)}, "by": report.Groups, "sort": report.Sorts, "on": {"host"}, "engine": {"opmeter"}, "accelerator": {"mvp", "cmsis", "none"}, "model": {"tflite", "onnx"}, "only": codes(),
 	}
-	models := []string{"tflite", "onnx", "gguf", "zip", "yaml"}
+	models := []string{"tflite", "onnx", "gguf", "litertlm", "zip", "yaml"}
 	files := map[string][]string{
 		"profile": models, "summary": models, "view": models, "run": models,
 		"ab":     models,

@@ -211,7 +211,7 @@ func (a *app) signatures(args []string, o *outputFlags) []string {
 
 func needModel(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return useError("name a model file: .tflite, .onnx, .gguf or .mltk.zip")
+		return useError("name a model file: %s", strings.Join(modelfile.Endings, ", "))
 	}
 	return nil
 }
@@ -309,7 +309,7 @@ func expand(args []string) (files []string, many bool, err error) {
 		if arg, err = findModel(arg); err != nil {
 			return nil, false, err
 		}
-		st, err := os.Stat(arg)
+		st, err := os.Stat(modelfile.File(arg))
 		if err != nil {
 			return nil, false, withStatus(statusInput, plainPath(err))
 		}
@@ -329,7 +329,7 @@ func expand(args []string) (files []string, many bool, err error) {
 		}
 	}
 	if many && len(files) == 0 {
-		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no .tflite, .onnx, .gguf or .mltk.zip file and no network description (.yaml) inside", strings.Join(args, " ")))
+		return nil, false, withStatus(statusInput, fmt.Errorf("%s: no model (%s) and no network description (.yaml) inside", strings.Join(args, " "), strings.Join(modelfile.Endings, ", ")))
 	}
 	return files, many || len(files) > 1, nil
 }

@@ -17,7 +17,7 @@ import (
 
 // modelArgs name a model and its shapes.
 type modelArgs struct {
-	Model  string            `json:"model" jsonschema:"model file (.tflite, .onnx, .gguf, .mltk.zip, or a .yaml description)"`
+	Model  string            `json:"model" jsonschema:"model file (.tflite, .onnx, .gguf, .litertlm, .mltk.zip, or a .yaml description)"`
 	Shapes map[string]string `json:"shapes,omitempty" jsonschema:"shapes by the name of the input, such as 1x3x224x224"`
 	Batch  int               `json:"batch,omitempty" jsonschema:"batch size: first dimension of every input"`
 }

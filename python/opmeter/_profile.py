@@ -19,7 +19,7 @@ from ._program import run
 
 # Characters that a file's name cannot have on some system.
 _NO_NAME = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
-_MODELS = (".onnx", ".tflite", ".gguf", ".mltk.zip", ".yaml", ".yml")
+_MODELS = (".onnx", ".tflite", ".gguf", ".litertlm", ".mltk.zip", ".yaml", ".yml")
 
 PathLike = Union[str, "os.PathLike[str]"]
 

@@ -38,6 +38,8 @@ type Model struct {
 	Metadata []Metadata
 	// Warnings are defects that the reader tolerated, one sentence each.
 	Warnings []string
+	// Notes are facts about the file for its reader, one sentence each.
+	Notes []string
 	// Content is the model encoded in its format where Path is not such a file: a model from an
 	// archive, a description or memory. It is nil where Path has the content.
 	Content []byte

@@ -1,6 +1,8 @@
 package modelfile
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -42,5 +44,32 @@ func TestNamedLikeTFLite(t *testing.T) {
 	_, err = Parse("x.onnx", []byte("\x08\x07:\x7f\x01\x02"))
 	if err == nil || !strings.Contains(err.Error(), "truncated") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestFile: a path may name a model inside a file, and a file may have "!" in its name.
+func TestFile(t *testing.T) {
+	t.Parallel()
+	odd := filepath.Join(t.TempDir(), "a!b.onnx")
+	if err := os.WriteFile(odd, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{odd: odd, "net.litertlm!decode": "net.litertlm", "net.tflite": "net.tflite"} {
+		if got := File(path); got != want {
+			t.Errorf("%s is in %s, want %s", path, got, want)
+		}
+	}
+	if _, err := Open("absent.litertlm!decode"); err == nil || !strings.Contains(err.Error(), "absent.litertlm: no such file") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHasEnding: the ending decides, in any case.
+func TestHasEnding(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{"a.GGUF": true, "b.litertlm": true, "c.mltk.zip": true, "d.zip": false, "e.yaml": false, "onnx": false} {
+		if HasEnding(path) != want {
+			t.Errorf("%s: %v", path, !want)
+		}
 	}
 }

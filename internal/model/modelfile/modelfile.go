@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ import (
 )
 
 // Endings are those of model files, which are not descriptions.
-var Endings = []string{".tflite", ".onnx", ".gguf", ".mltk.zip"}
+var Endings = []string{".tflite", ".onnx", ".gguf", ".litertlm", ".mltk.zip"}
 
 // HasEnding reports whether a file has the ending of a model.
 func HasEnding(path string) bool {
@@ -29,8 +30,17 @@ func HasEnding(path string) bool {
 	return slices.ContainsFunc(Endings, func(e string) bool { return strings.HasSuffix(low, e) })
 }
 
-// Open reads a .tflite, .onnx, .gguf or .mltk.zip file, or builds the network that a .yaml file
-// describes.
+// File is the file of a path, which may name a model inside: "archive.zip!member".
+func File(path string) string {
+	file, _, inside := strings.Cut(path, "!")
+	if _, err := os.Lstat(path); inside && err != nil {
+		return file
+	}
+	return path
+}
+
+// Open reads a file with one of the [Endings], or builds the network that a .yaml file describes.
+// "archive.zip!member" is a model inside a file.
 // For model files the content decides, not the name: a TFLite file has its identifier at byte 4,
 // an archive begins with "PK", and a protobuf message that is not ONNX is rejected by its reader.
 // Errors name the file.
@@ -41,16 +51,16 @@ func OpenShapes(path string) (*graph.Model, error) { return open(path, onnx.Open
 
 func open(path string, openONNX func(string) (*graph.Model, error)) (*graph.Model, error) {
 	hugepages.EnlargeHeap()
-	f, st, err := infile.Open(path)
+	f, st, err := infile.Open(File(path))
 	if e, ok := errors.AsType[*infile.KindError](err); ok {
-		return nil, fmt.Errorf("%s: is %s, a model file (.tflite, .onnx, .gguf or .mltk.zip) was expected", path, e.Kind)
+		return nil, fmt.Errorf("%s: is %s, a model file (%s) was expected", path, e.Kind, strings.Join(Endings, ", "))
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	if st.Size() == 0 {
-		return nil, fmt.Errorf("%s: the file is empty, a model (.tflite, .onnx, .gguf, .mltk.zip) was expected", path)
+		return nil, fmt.Errorf("%s: the file is empty, a model (%s) was expected", path, strings.Join(Endings, ", "))
 	}
 	if IsDescription(path) {
 		return described(path)
@@ -60,7 +70,7 @@ func open(path string, openONNX func(string) (*graph.Model, error)) (*graph.Mode
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	switch {
-	case hasTFLiteMark(head):
+	case hasTFLiteMark(head), tflite.HasLMMark(head):
 		return tflite.Open(path)
 	case hasGGUFMark(head):
 		return gguf.Open(path)
@@ -127,14 +137,14 @@ func Parse(name string, data []byte) (*graph.Model, error) {
 	head := data[:min(len(data), headBytes)]
 	switch {
 	case len(data) == 0:
-		return nil, fmt.Errorf("%s: is empty, a model (.tflite, .onnx, .gguf, .mltk.zip) was expected", name)
+		return nil, fmt.Errorf("%s: is empty, a model (%s) was expected", name, strings.Join(Endings, ", "))
 	case IsDescription(name):
 		m, err := netspec.Read(bytes.NewReader(data), name)
 		if err != nil {
 			return nil, err
 		}
 		return encoded(m, name)
-	case bytes.HasPrefix(head, []byte("PK")):
+	case bytes.HasPrefix(head, []byte("PK")), tflite.HasLMMark(head):
 		m, err := tflite.ParseArchive(data, name)
 		return m, orForeign(err, name, head)
 	case hasTFLiteMark(head):
@@ -157,7 +167,7 @@ func notModel(name string, head []byte) error {
 		return fmt.Errorf("%s: is %s", name, what)
 	}
 	if isText(head) {
-		return fmt.Errorf("%s: is text and not a model (.tflite, .onnx, .gguf, .mltk.zip); a description of a network ends in .yaml", name)
+		return fmt.Errorf("%s: is text and not a model (%s); a description of a network ends in .yaml", name, strings.Join(Endings, ", "))
 	}
 	head = head[:min(len(head), 8)]
 	return fmt.Errorf("%s: neither a TFLite nor an ONNX model: it begins with % x, expected \"TFL3\" at byte 4 or an ONNX message", name, head)

@@ -23,9 +23,9 @@ const MaxArchiveModel = 256 << 20
 // maxRatio is the maximum compression ratio of DEFLATE.
 const maxRatio = 1032
 
-// Open reads a model file, or the model in an MLTK archive (.mltk.zip). A path
-// "archive.zip!member" names the member itself. The file stays mapped until the model's Close is
-// called.
+// Open reads a model file, or the model in an MLTK archive (.mltk.zip) or .litertlm container. The
+// path "archive.zip!member" names the member itself. The file stays mapped until the model's Close
+// is called.
 //
 // Constants must be read under [mapped.Guard].
 func Open(name string) (*graph.Model, error) {
@@ -59,6 +59,9 @@ func open(data []byte, name, file, member string) (*graph.Model, error) {
 		}
 		return contained(model, file+"!"+found)
 	}
+	if HasLMMark(data) {
+		return openLM(data, file, member)
+	}
 	if member != "" {
 		return nil, &Error{File: name, Offset: -1, Err: errors.New("not an archive")}
 	}
@@ -82,8 +85,24 @@ func cause(err error) error {
 	return err
 }
 
-// ParseArchive reads the model in an MLTK archive that is in memory.
+// openLM reads a model in a .litertlm container.
+func openLM(data []byte, file, member string) (*graph.Model, error) {
+	model, found, note, err := unpackLM(data, filepath.Base(file), member)
+	if err != nil {
+		return nil, &Error{File: file, Offset: -1, Err: err}
+	}
+	m, err := contained(model, file+"!"+found)
+	if m != nil {
+		m.Notes = append(m.Notes, note)
+	}
+	return m, err
+}
+
+// ParseArchive reads the model in an MLTK archive or in a .litertlm container that is in memory.
 func ParseArchive(data []byte, name string) (*graph.Model, error) {
+	if HasLMMark(data) {
+		return openLM(data, name, "")
+	}
 	model, member, err := unpack(data, filepath.Base(name), "")
 	if err != nil {
 		return nil, &Error{File: name, Offset: -1, Err: err}

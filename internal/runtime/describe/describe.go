@@ -52,6 +52,9 @@ func Model(p *plan.Plan, slots []plan.Slot, identity func() (*Identity, error)) 
 	if m.FileBytes > 0 {
 		out.Totals.FlashBytes = new(m.FileBytes + m.BesideBytes)
 	}
+	for _, text := range m.Notes {
+		out.Findings = append(out.Findings, profile.Finding{ID: "file.contents", Severity: profile.Info, Text: text})
+	}
 	language(out, m.Language)
 	if identity == nil {
 		return out, nil

@@ -33,6 +33,7 @@ func TestLanguage(t *testing.T) {
 				{Index: 1, Name: "z", Op: "Mul", Version: 23, Inputs: []int{3, 2}, Outputs: []int{4}},
 			},
 		}},
+		Notes: []string{"One of two models."},
 		Language: &graph.Language{
 			Types:         []graph.Coded{{Type: "Q4_0", Weights: 32, Bytes: 18}, {Type: "F32", Weights: 8, Bytes: 32}},
 			CacheElements: 2048, CacheFormula: "16 layers × 2 × 2 heads × 32", StateElements: 1000, Experts: 8, UsedExperts: 2, ActiveParams: 16,
@@ -59,7 +60,7 @@ func TestLanguage(t *testing.T) {
 		text = append(text, f.Text)
 	}
 	for _, want := range []string{
-		"10 bits on average; Q4_0 4.5 bits (32 weights, 18 B), F32 32 bits (8 weights, 32 B).", "2 of 8 experts of a layer: 16 of 32 parameters.",
+		"One of two models.", "10 bits on average; Q4_0 4.5 bits (32 weights, 18 B), F32 32 bits (8 weights, 32 B).", "2 of 8 experts of a layer: 16 of 32 parameters.",
 		"2.05 k elements to the caches of keys and values (16 layers × 2 × 2 heads × 32): 4 KiB in float16.", "1 k elements for any number of tokens: 3.91 KiB in float32.",
 	} {
 		if !strings.Contains(strings.Join(text, "\n"), want) {

@@ -7,6 +7,7 @@ test("kinds by ending", () => {
     "model.tflite": "profile",
     "MODEL.ONNX": "profile",
     "tiny-Q4_K_M.gguf": "profile",
+    "tiny.litertlm": "profile",
     "model.mltk.zip": "profile",
     "net.yaml": "profile",
     "saved.opmeter": "saved",

@@ -5,7 +5,7 @@ import type { Limit, Option, Target } from "./types";
 export type Kind = "profile" | "compress" | "import" | "saved";
 
 export const endings: Record<"profile" | "saved", string[]> = {
-  profile: [".tflite", ".onnx", ".gguf", ".mltk.zip", ".yaml", ".yml"],
+  profile: [".tflite", ".onnx", ".gguf", ".litertlm", ".mltk.zip", ".yaml", ".yml"],
   saved: [".opmeter", ".study"],
 };
 
