@@ -112,12 +112,28 @@ func (r *Runner) Do(ctx context.Context, dir string, j *queue.Job, inputs map[st
 			return nil, err
 		}
 	}
+	if err := single(made, p.result); err != nil {
+		return nil, err
+	}
 	res, err := r.read(ctx, dir, made, p.result)
 	if err == nil {
 		res.OutputFile = p.output
 		res.Series.Settings = settingsOf(j, res.Series.Settings, res.format)
 	}
 	return res, err
+}
+
+// single refuses a record with several runs, each of which opmeter wrote to a file of its own: a
+// job has one result.
+func single(made, result string) error {
+	if _, err := os.Lstat(result); err == nil {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(made, "*"+filepath.Ext(result)))
+	if err != nil || len(files) < 2 {
+		return err
+	}
+	return &program.Problem{Text: fmt.Sprintf("the record has %d runs, and a job keeps one: write them with opmeter import RECORD -o result%s, and push the files", len(files), filepath.Ext(result))}
 }
 
 // copyFile copies a file to one that is absent.
