@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -8,26 +10,41 @@ import (
 // codes256 writes the AVX2 forms of the kernels of codes512 that requantise sums and transpose
 // bytes.
 func (a *asm) codes256(places operand.Mem) {
-	for _, small := range []bool{false, true} {
-		a.rescale256("rescaleRows", places, small, false)
-		a.rescale256("rescaleColumns", places, small, true)
+	for _, kind := range []sums256{sumsScaled, sumsScaledSmall} {
+		a.rescale256("rescaleRows", places, kind, false)
+		a.rescale256("rescaleColumns", places, kind, true)
 	}
+	a.rescale256("requantiseFused", places, sumsFused, true)
 	a.transposeBytes256()
 }
 
-// codePacker256 requantises 16 sums in two registers to 16 bytes. The parameters are those of
-// codePacker.
-type codePacker256 struct {
-	a                        *asm
-	most, zero, lo, hi, sign reg.VecVirtual
-	small                    bool
+// sums256 is how sums are converted: by scales, by scales below 1/2, or by the parameters of
+// simd.Fused.
+type sums256 int
+
+const (
+	sumsScaled sums256 = iota
+	sumsScaledSmall
+	sumsFused
+)
+
+func (k sums256) signature() string {
+	if k == sumsFused {
+		return "func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales, adds, bias *int32, lo, hi, sign int32)"
+	}
+	return rescaleParams
 }
 
-func (a *asm) codePacker256(small bool) *codePacker256 {
-	p := &codePacker256{a: a, zero: a.YMM(), small: small}
-	if !small {
-		p.most = a.spreadParam("most")
-	}
+// codePacker256 requantises 16 sums in two registers to 16 bytes. The parameters are those of
+// codePacker, or of simd.Fused with the zero point in their sums.
+type codePacker256 struct {
+	a                        *asm
+	kind                     sums256
+	most, zero, lo, hi, sign reg.VecVirtual
+}
+
+func (a *asm) codePacker256(kind sums256) *codePacker256 {
+	p := &codePacker256{a: a, kind: kind, zero: a.YMM()}
 	spread := func(name string, to reg.VecVirtual, f func(...operand.Op)) reg.VecVirtual {
 		x, g := a.XMM(), a.GP32()
 		a.Load(a.Param(name), g)
@@ -35,17 +52,32 @@ func (a *asm) codePacker256(small bool) *codePacker256 {
 		f(x, to)
 		return to
 	}
-	spread("zero", p.zero, a.VPBROADCASTW)
+	switch kind {
+	case sumsFused:
+		g := a.GP32()
+		a.MOVL(operand.U32(math.Float32bits(fusedWhole)), g)
+		a.VMOVD(g, p.zero.AsX())
+		a.VPBROADCASTD(p.zero.AsX(), p.zero)
+	case sumsScaled:
+		p.most = a.spreadParam("most")
+		fallthrough
+	default:
+		spread("zero", p.zero, a.VPBROADCASTW)
+	}
 	p.lo, p.hi, p.sign = spread("lo", a.XMM(), a.VPBROADCASTB), spread("hi", a.XMM(), a.VPBROADCASTB), spread("sign", a.XMM(), a.VPBROADCASTB)
 	return p
 }
 
-// round converts sums with their bias to scaled integers.
-func (p *codePacker256) round(x, scale reg.Register) {
+// round converts sums with their bias to integers; add is for fused sums.
+func (p *codePacker256) round(x, scale, add reg.Register) {
 	a := p.a
+	if p.kind == sumsFused {
+		a.fuseSums(x, scale, add, p.zero)
+		return
+	}
 	a.VCVTDQ2PS(x, x)
 	a.VMULPS(scale, x, x)
-	if !p.small {
+	if p.kind == sumsScaled {
 		a.VMINPS(p.most, x, x)
 	}
 	a.VCVTPS2DQ(x, x)
@@ -56,7 +88,9 @@ func (p *codePacker256) pack(x [2]reg.VecVirtual) reg.Register {
 	a, v, upper := p.a, x[0], p.a.XMM()
 	a.VPACKSSDW(x[1], v, v)
 	a.VPERMQ(operand.U8(0xd8), v, v)
-	a.VPADDSW(p.zero, v, v)
+	if p.kind != sumsFused {
+		a.VPADDSW(p.zero, v, v)
+	}
 	a.VEXTRACTI128(operand.U8(1), v, upper)
 	a.VPACKSSWB(upper, v.AsX(), v.AsX())
 	a.VPMAXSB(p.lo, v.AsX(), v.AsX())
@@ -92,19 +126,25 @@ func (a *asm) storeFirstBytes(name string, x, dst, n reg.Register) {
 }
 
 // rescale256 is rescaleRows, or rescaleColumns, 16 sums at a time.
-func (a *asm) rescale256(name string, places operand.Mem, small, columns bool) {
-	if small {
+func (a *asm) rescale256(name string, places operand.Mem, kind sums256, columns bool) {
+	if kind == sumsScaledSmall {
 		name += "Small"
 	}
-	a.function(name+"AVX2", rescaleParams)
+	a.function(name+"AVX2", kind.signature())
 	load := func(param string) reg.Register { return a.Load(a.Param(param), a.GP64()) }
 	dst, stepDst, src, stepSrc, rows, n := load("dst"), load("stepDst"), load("src"), load("stepSrc"), load("rows"), load("n")
-	scales, biases := load("scales"), load("bias")
-	p := a.codePacker256(small)
+	params := []reg.Register{load("scales"), load("bias")}
+	if kind == sumsFused {
+		params = append(params, load("adds"))
+	}
+	p := a.codePacker256(kind)
 	from, to, left := a.GP64(), a.GP64(), a.GP64()
-	scale, bias := [2]reg.VecVirtual{a.YMM(), a.YMM()}, [2]reg.VecVirtual{a.YMM(), a.YMM()}
-	if !columns {
-		scale[1], bias[1] = scale[0], bias[0]
+	var channels [3][2]reg.VecVirtual // scales, biases, what fused sums add
+	for i := range params {
+		channels[i] = [2]reg.VecVirtual{a.YMM(), a.YMM()}
+		if !columns {
+			channels[i][1] = channels[i][0]
+		}
 	}
 	masks := [2]reg.VecVirtual{a.YMM(), a.YMM()}
 	values := func(m operand.Mem, i int, whole bool, to reg.Register) {
@@ -119,8 +159,8 @@ func (a *asm) rescale256(name string, places operand.Mem, small, columns bool) {
 		x := [2]reg.VecVirtual{a.YMM(), a.YMM()}
 		for i := range x {
 			values(at(from, 0), i, whole, x[i])
-			a.VPADDD(bias[i], x[i], x[i])
-			p.round(x[i], scale[i])
+			a.VPADDD(channels[1][i], x[i], x[i])
+			p.round(x[i], channels[0][i], channels[2][i])
 		}
 		return p.pack(x)
 	}
@@ -145,9 +185,10 @@ func (a *asm) rescale256(name string, places operand.Mem, small, columns bool) {
 			if !whole {
 				row = "part_row"
 			}
-			for i := range scale {
-				values(at(scales, 0), i, whole, scale[i])
-				values(at(biases, 0), i, whole, bias[i])
+			for k, from := range params {
+				for i, to := range channels[k] {
+					values(at(from, 0), i, whole, to)
+				}
 			}
 			a.Label(row)
 			store(code(whole))
@@ -159,7 +200,7 @@ func (a *asm) rescale256(name string, places operand.Mem, small, columns bool) {
 		a.CMPQ(n, operand.U8(16))
 		a.JLT(operand.LabelRef("part"))
 		part(true, func(x reg.Register) { a.VMOVDQU(x, at(to, 0)) })
-		for _, p := range []reg.Register{src, scales, biases} {
+		for _, p := range append(params, src) {
 			a.ADDQ(operand.U8(64), p)
 		}
 		a.ADDQ(operand.U8(16), dst)
@@ -178,8 +219,9 @@ func (a *asm) rescale256(name string, places operand.Mem, small, columns bool) {
 		a.MOVQ(src, from)
 		a.MOVQ(dst, to)
 		a.MOVQ(n, left)
-		a.VBROADCASTSS(at(scales, 0), scale[0])
-		a.VPBROADCASTD(at(biases, 0), bias[0])
+		for k, from := range params {
+			a.VBROADCASTSS(at(from, 0), channels[k][0])
+		}
 		a.SHRQ(operand.U8(4), left)
 		a.JZ(operand.LabelRef("rest"))
 		a.Label("sixteen")
@@ -193,8 +235,9 @@ func (a *asm) rescale256(name string, places operand.Mem, small, columns bool) {
 		a.JZ(operand.LabelRef("next"))
 		a.storeFirstBytes("rows", code(false), to, rest)
 		a.Label("next")
-		a.ADDQ(operand.U8(4), scales)
-		a.ADDQ(operand.U8(4), biases)
+		for _, p := range params {
+			a.ADDQ(operand.U8(4), p)
+		}
 		a.ADDQ(stepDst, dst)
 		a.ADDQ(stepSrc, src)
 		a.DECQ(rows)

@@ -3668,7 +3668,7 @@ row:
 	MOVQ         AX, R11
 	MOVQ         DI, R12
 	VBROADCASTSS (R8), Y5
-	VPBROADCASTD (R9), Y6
+	VBROADCASTSS (R9), Y6
 	SHRQ         $0x04, R12
 	JZ           rest
 
@@ -3793,8 +3793,8 @@ block:
 	CMPQ    DI, $0x10
 	JLT     part
 	VMOVUPS (R8), Y5
-	VMOVUPS (R9), Y7
 	VMOVUPS 32(R8), Y6
+	VMOVUPS (R9), Y7
 	VMOVUPS 32(R9), Y8
 
 row:
@@ -3823,9 +3823,9 @@ row:
 	ADDQ         BX, R10
 	DECQ         R12
 	JNZ          row
-	ADDQ         $0x40, DX
 	ADDQ         $0x40, R8
 	ADDQ         $0x40, R9
+	ADDQ         $0x40, DX
 	ADDQ         $0x10, AX
 	SUBQ         $0x10, DI
 	JNZ          block
@@ -3843,8 +3843,8 @@ part:
 	VPMOVZXBD    8(AX), Y6
 	VPCMPGTD     Y6, Y5, Y10
 	VPMASKMOVD   (R8), Y9, Y5
-	VPMASKMOVD   (R9), Y9, Y7
 	VPMASKMOVD   32(R8), Y10, Y6
+	VPMASKMOVD   (R9), Y9, Y7
 	VPMASKMOVD   32(R9), Y10, Y8
 
 part_row:
@@ -3945,7 +3945,7 @@ row:
 	MOVQ         AX, R11
 	MOVQ         DI, R12
 	VBROADCASTSS (R8), Y4
-	VPBROADCASTD (R9), Y5
+	VBROADCASTSS (R9), Y5
 	SHRQ         $0x04, R12
 	JZ           rest
 
@@ -4063,8 +4063,8 @@ block:
 	CMPQ    DI, $0x10
 	JLT     part
 	VMOVUPS (R8), Y4
-	VMOVUPS (R9), Y6
 	VMOVUPS 32(R8), Y5
+	VMOVUPS (R9), Y6
 	VMOVUPS 32(R9), Y7
 
 row:
@@ -4091,9 +4091,9 @@ row:
 	ADDQ         BX, R10
 	DECQ         R12
 	JNZ          row
-	ADDQ         $0x40, DX
 	ADDQ         $0x40, R8
 	ADDQ         $0x40, R9
+	ADDQ         $0x40, DX
 	ADDQ         $0x10, AX
 	SUBQ         $0x10, DI
 	JNZ          block
@@ -4111,8 +4111,8 @@ part:
 	VPMOVZXBD    8(AX), Y5
 	VPCMPGTD     Y5, Y4, Y9
 	VPMASKMOVD   (R8), Y8, Y4
-	VPMASKMOVD   (R9), Y8, Y6
 	VPMASKMOVD   32(R8), Y9, Y5
+	VPMASKMOVD   (R9), Y8, Y6
 	VPMASKMOVD   32(R9), Y9, Y7
 
 part_row:
@@ -4164,6 +4164,144 @@ columns_below1:
 	ADDQ CX, R11
 	ADDQ BX, R10
 	DECQ R12
+	JNZ  part_row
+
+end:
+	VZEROUPPER
+	RET
+
+// func requantiseFusedAVX2(dst *byte, stepDst int, src *int32, stepSrc int, rows int, n int, scales *int32, adds *int32, bias *int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·requantiseFusedAVX2(SB), NOSPLIT, $0-84
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stepSrc+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         scales+48(FP), R8
+	MOVQ         bias+64(FP), R9
+	MOVQ         adds+56(FP), R10
+	MOVL         $0x4b400000, R11
+	VMOVD        R11, X0
+	VPBROADCASTD X0, Y0
+	MOVL         lo+72(FP), R11
+	VMOVD        R11, X1
+	VPBROADCASTB X1, X1
+	MOVL         hi+76(FP), R11
+	VMOVD        R11, X2
+	VPBROADCASTB X2, X2
+	MOVL         sign+80(FP), R11
+	VMOVD        R11, X3
+	VPBROADCASTB X3, X3
+
+block:
+	MOVQ    DX, R11
+	MOVQ    AX, R12
+	MOVQ    SI, R13
+	CMPQ    DI, $0x10
+	JLT     part
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	VMOVUPS (R9), Y6
+	VMOVUPS 32(R9), Y7
+	VMOVUPS (R10), Y8
+	VMOVUPS 32(R10), Y9
+
+row:
+	VMOVUPS      (R11), Y10
+	VPADDD       Y6, Y10, Y10
+	VFMADD213PS  Y8, Y4, Y10
+	VPSUBD       Y0, Y10, Y10
+	VMOVUPS      32(R11), Y11
+	VPADDD       Y7, Y11, Y11
+	VFMADD213PS  Y9, Y5, Y11
+	VPSUBD       Y0, Y11, Y11
+	VPACKSSDW    Y11, Y10, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VEXTRACTI128 $0x01, Y10, X11
+	VPACKSSWB    X11, X10, X10
+	VPMAXSB      X1, X10, X10
+	VPMINSB      X2, X10, X10
+	VPXOR        X3, X10, X10
+	VMOVDQU      X10, (R12)
+	ADDQ         CX, R12
+	ADDQ         BX, R11
+	DECQ         R13
+	JNZ          row
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R9
+	ADDQ         $0x40, R10
+	ADDQ         $0x40, DX
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, DI
+	JNZ          block
+	JMP          end
+
+part:
+	VMOVD        DI, X4
+	VPBROADCASTD X4, Y4
+	LEAQ         sixteenPlaces<>+0(SB), AX
+	VPMOVZXBD    (AX), Y5
+	VPCMPGTD     Y5, Y4, Y10
+	VMOVD        DI, X4
+	VPBROADCASTD X4, Y4
+	LEAQ         sixteenPlaces<>+0(SB), AX
+	VPMOVZXBD    8(AX), Y5
+	VPCMPGTD     Y5, Y4, Y11
+	VPMASKMOVD   (R8), Y10, Y4
+	VPMASKMOVD   32(R8), Y11, Y5
+	VPMASKMOVD   (R9), Y10, Y6
+	VPMASKMOVD   32(R9), Y11, Y7
+	VPMASKMOVD   (R10), Y10, Y8
+	VPMASKMOVD   32(R10), Y11, Y9
+
+part_row:
+	VPMASKMOVD   (R11), Y10, Y12
+	VPADDD       Y6, Y12, Y12
+	VFMADD213PS  Y8, Y4, Y12
+	VPSUBD       Y0, Y12, Y12
+	VPMASKMOVD   32(R11), Y11, Y13
+	VPADDD       Y7, Y13, Y13
+	VFMADD213PS  Y9, Y5, Y13
+	VPSUBD       Y0, Y13, Y13
+	VPACKSSDW    Y13, Y12, Y12
+	VPERMQ       $0xd8, Y12, Y12
+	VEXTRACTI128 $0x01, Y12, X13
+	VPACKSSWB    X13, X12, X12
+	VPMAXSB      X1, X12, X12
+	VPMINSB      X2, X12, X12
+	VPXOR        X3, X12, X12
+	MOVQ         R12, AX
+	TESTQ        $0x00000008, DI
+	JZ           columns_below8
+	VMOVQ        X12, (AX)
+	VPSRLDQ      $0x08, X12, X12
+	ADDQ         $0x08, AX
+
+columns_below8:
+	TESTQ   $0x00000004, DI
+	JZ      columns_below4
+	VMOVD   X12, (AX)
+	VPSRLDQ $0x04, X12, X12
+	ADDQ    $0x04, AX
+
+columns_below4:
+	TESTQ   $0x00000002, DI
+	JZ      columns_below2
+	VPEXTRW $0x00, X12, (AX)
+	VPSRLDQ $0x02, X12, X12
+	ADDQ    $0x02, AX
+
+columns_below2:
+	TESTQ   $0x00000001, DI
+	JZ      columns_below1
+	VPEXTRB $0x00, X12, (AX)
+
+columns_below1:
+	ADDQ CX, R12
+	ADDQ BX, R11
+	DECQ R13
 	JNZ  part_row
 
 end:

@@ -53,6 +53,8 @@ type Ints struct {
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
 	// For [Scales.Small], by rounding; nil if absent.
 	requantiseSmall [roundings]*smallRequantKernels
+	// For channels with fused scales, in place of requantiseSmall; nil if absent.
+	requantiseFused func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales, adds, bias *int32, lo, hi, sign int32)
 	// Kernels for full registers of channels. requantiseFew is for registers of minLanes. The
 	// other kernels of this group are nil if absent.
 	requantise16              func(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32)
@@ -597,6 +599,16 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 		f.requantiseScaled(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
 		return true
 	}
+	if f.requantiseFused != nil && s.Fused.Add != nil && lo >= zero && rows > 0 && n > 0 && EightBits(zero, lo, hi) {
+		done := f.requantiseAsFused(dst, stepDst, sums, stepSums, rows, n, s, at, lo, hi)
+		if done == n {
+			return true
+		}
+		if n-done < f.Lanes {
+			done = max(0, n-f.Lanes) // a full register is left
+		}
+		dst, sums, at, n = dst[done:], sums[done:], at+done, n-done
+	}
 	lanes, kernel := f.Lanes, f.requantise
 	if n < lanes {
 		lanes, kernel = minLanes, f.requantiseFew
@@ -617,6 +629,27 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 		kernel(&dst[i], stepDst, &sums[i], 4*stepSums, rows, lanes, &s.Mul[at+i], &s.Up[at+i], &s.Down[at+i], &s.Bias[at+i], zero, lo, hi)
 	}
 	return true
+}
+
+// requantiseAsFused is Requantise for the first channels, as far as all have fused scales. It
+// returns their number: all, or a multiple of a block.
+func (f *Ints) requantiseAsFused(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, lo, hi int32) int {
+	const block = 16
+	done := 0
+	for done < n && s.rounding(at+done, min(block, n-done), true) == roundFused {
+		done = min(done+block, n)
+	}
+	if done == 0 {
+		return 0
+	}
+	_, _ = dst[(rows-1)*stepDst+done-1], sums[(rows-1)*stepSums+done-1]
+	_, _, _ = s.Fused.Scale[at+done-1], s.Fused.Add[at+done-1], s.Fused.Start[at+done-1]
+	var sign int32
+	if hi > math.MaxInt8 {
+		sign = -128
+	}
+	f.requantiseFused(&dst[0], stepDst, &sums[0], 4*stepSums, rows, done, &s.Fused.Scale[at], &s.Fused.Add[at], &s.Fused.Start[at], lo+sign, hi+sign, sign)
+	return done
 }
 
 // EightBits reports whether the zero point and the limits fit int8, or all fit uint8.

@@ -10,5 +10,5 @@ var avxVNNI = Ints{
 	half:        []func(t *IntTile){half1AVXVNNI, half2AVXVNNI, half3AVXVNNI, half4AVXVNNI, half5AVXVNNI, half6AVXVNNI},
 	gatherQuads: gatherQuadsAVX2,
 	widenInt8:   widenInt8AVX2, widenUint8: widenUint8AVX2,
-	gather: gatherPairsAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
+	gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 }

@@ -134,7 +134,9 @@ func (s *requantKernelSet) toRescaled(t *CodeTile) *requantKernels {
 func (f *Ints) HasRequantised() bool { return f != nil && f.requant != nil }
 
 // Fuses reports whether kernels that requantise with [Fused] scales are available.
-func (f *Ints) Fuses() bool { return f != nil && f.requantiseSmall[roundFused] != nil }
+func (f *Ints) Fuses() bool {
+	return f != nil && (f.requantiseSmall[roundFused] != nil || f.requantiseFused != nil)
+}
 
 // QuadsRequantised is RunQuads for any number of rows, with the rounding of [Ints.Requantise]. It
 // requires [Ints.HasRequantised].

@@ -243,6 +243,8 @@ func TestRequantise(t *testing.T) {
 			small := r.IntN(2) == 0
 			if small && ik.requantiseSmall[0] != nil {
 				ch = 1 + r.IntN(200)
+			} else if small && ik.requantiseFused != nil {
+				ch = ik.Lanes + r.IntN(100)
 			}
 			var all [6][]int32
 			for i := range all {

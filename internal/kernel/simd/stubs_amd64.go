@@ -2955,6 +2955,9 @@ func requantiseAVX2(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, 
 func requantiseAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, mul, up, down, bias *int32, zero, lo, hi int32)
 
 //go:noescape
+func requantiseFusedAVX2(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales, adds, bias *int32, lo, hi, sign int32)
+
+//go:noescape
 func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
 
 //go:noescape
