@@ -20,6 +20,7 @@ func pools(a *asm) {
 	}
 	a.averageTaps()
 	a.addFloats()
+	a.pools256()
 }
 
 // addFloats writes the sums of lines of n numbers, step bytes apart, in order.

@@ -172,9 +172,11 @@ func (f *Ints) Saturates() bool { return f.ordered != nil }
 // MaxPair times the largest activation, 255, fits 16 bits.
 const MaxPair = 128
 
-// OrderWindow is the number of activations that [Ints.RunOrdered] reorders together. OrderBytes is
-// the size of the order of a group of four.
-const OrderWindow, OrderBytes = 16, 32
+// OrderWindow is the number of activations that [Ints.RunOrdered] reorders together.
+const OrderWindow = 16
+
+// OrderBytes is the size of the order of a group of four.
+const OrderBytes = 32
 
 // RunOrdered is RunQuads for reordered weights. It takes the activations of a segment in windows of
 // OrderWindow, the last of which ends with the segment and may overlap the one before. At Order

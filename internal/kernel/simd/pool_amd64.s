@@ -623,3 +623,961 @@ some_line:
 columns_end:
 	VZEROUPPER
 	RET
+
+// func addBytesU8AVX2(dst *int32, src *byte, step int, lines int, n int)
+// Requires: AVX, AVX2
+TEXT ·addBytesU8AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+of32:
+	CMPQ  SI, $0x20
+	JLT   below32
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of32_line:
+	VPMOVZXBD (DI), Y4
+	VPADDD    Y4, Y0, Y0
+	VPMOVZXBD 8(DI), Y4
+	VPADDD    Y4, Y1, Y1
+	VPMOVZXBD 16(DI), Y4
+	VPADDD    Y4, Y2, Y2
+	VPMOVZXBD 24(DI), Y4
+	VPADDD    Y4, Y3, Y3
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       of32_line
+	VMOVDQU   Y0, (AX)
+	VMOVDQU   Y1, 32(AX)
+	VMOVDQU   Y2, 64(AX)
+	VMOVDQU   Y3, 96(AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x20, SI
+	JMP       of32
+
+below32:
+of8:
+	CMPQ  SI, $0x08
+	JLT   below8
+	VPXOR Y0, Y0, Y0
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of8_line:
+	VPMOVZXBD (DI), Y1
+	VPADDD    Y1, Y0, Y0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       of8_line
+	VMOVDQU   Y0, (AX)
+	ADDQ      $0x00000008, CX
+	ADDQ      $0x00000020, AX
+	SUBQ      $0x08, SI
+	JMP       of8
+
+below8:
+of1:
+	CMPQ  SI, $0x01
+	JLT   below1
+	VPXOR Y0, Y0, Y0
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of1_line:
+	VPXOR     X1, X1, X1
+	VPINSRB   $0x00, (DI), X1, X1
+	VPMOVZXBD X1, Y1
+	VPADDD    Y1, Y0, Y0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       of1_line
+	VMOVD     X0, (AX)
+	ADDQ      $0x00000001, CX
+	ADDQ      $0x00000004, AX
+	SUBQ      $0x01, SI
+	JMP       of1
+
+below1:
+	VZEROUPPER
+	RET
+
+// func addBytesS8AVX2(dst *int32, src *byte, step int, lines int, n int)
+// Requires: AVX, AVX2
+TEXT ·addBytesS8AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+of32:
+	CMPQ  SI, $0x20
+	JLT   below32
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of32_line:
+	VPMOVSXBD (DI), Y4
+	VPADDD    Y4, Y0, Y0
+	VPMOVSXBD 8(DI), Y4
+	VPADDD    Y4, Y1, Y1
+	VPMOVSXBD 16(DI), Y4
+	VPADDD    Y4, Y2, Y2
+	VPMOVSXBD 24(DI), Y4
+	VPADDD    Y4, Y3, Y3
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       of32_line
+	VMOVDQU   Y0, (AX)
+	VMOVDQU   Y1, 32(AX)
+	VMOVDQU   Y2, 64(AX)
+	VMOVDQU   Y3, 96(AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x20, SI
+	JMP       of32
+
+below32:
+of8:
+	CMPQ  SI, $0x08
+	JLT   below8
+	VPXOR Y0, Y0, Y0
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of8_line:
+	VPMOVSXBD (DI), Y1
+	VPADDD    Y1, Y0, Y0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       of8_line
+	VMOVDQU   Y0, (AX)
+	ADDQ      $0x00000008, CX
+	ADDQ      $0x00000020, AX
+	SUBQ      $0x08, SI
+	JMP       of8
+
+below8:
+of1:
+	CMPQ  SI, $0x01
+	JLT   below1
+	VPXOR Y0, Y0, Y0
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of1_line:
+	VPXOR     X1, X1, X1
+	VPINSRB   $0x00, (DI), X1, X1
+	VPMOVSXBD X1, Y1
+	VPADDD    Y1, Y0, Y0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       of1_line
+	VMOVD     X0, (AX)
+	ADDQ      $0x00000001, CX
+	ADDQ      $0x00000004, AX
+	SUBQ      $0x01, SI
+	JMP       of1
+
+below1:
+	VZEROUPPER
+	RET
+
+// func largestBytesU8AVX2(dst *byte, src *byte, step int, lines int, n int)
+// Requires: AVX, AVX2
+TEXT ·largestBytesU8AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+of32:
+	CMPQ    SI, $0x20
+	JLT     below32
+	VMOVDQU (CX), Y0
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of32_line:
+	VMOVDQU (DI), Y1
+	VPMAXUB Y1, Y0, Y0
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of32_line
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, AX
+	SUBQ    $0x20, SI
+	JMP     of32
+
+below32:
+of16:
+	CMPQ    SI, $0x10
+	JLT     below16
+	VMOVDQU (CX), X2
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of16_line:
+	VMOVDQU (DI), X3
+	VPMAXUB Y3, Y2, Y2
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of16_line
+	VMOVDQU X2, (AX)
+	ADDQ    $0x00000010, CX
+	ADDQ    $0x00000010, AX
+	SUBQ    $0x10, SI
+	JMP     of16
+
+below16:
+of8:
+	CMPQ  SI, $0x08
+	JLT   below8
+	VMOVQ (CX), X3
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of8_line:
+	VMOVQ   (DI), X4
+	VPMAXUB Y4, Y3, Y3
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of8_line
+	VMOVQ   X3, (AX)
+	ADDQ    $0x00000008, CX
+	ADDQ    $0x00000008, AX
+	SUBQ    $0x08, SI
+	JMP     of8
+
+below8:
+of1:
+	CMPQ    SI, $0x01
+	JLT     below1
+	VPXOR   X4, X4, X4
+	VPINSRB $0x00, (CX), X4, X4
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of1_line:
+	VPXOR   X5, X5, X5
+	VPINSRB $0x00, (DI), X5, X5
+	VPMAXUB Y5, Y4, Y4
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of1_line
+	VPEXTRB $0x00, X4, (AX)
+	ADDQ    $0x00000001, CX
+	ADDQ    $0x00000001, AX
+	SUBQ    $0x01, SI
+	JMP     of1
+
+below1:
+	VZEROUPPER
+	RET
+
+// func largestTapsU8AVX2(dst *byte, stepDst int, src *byte, stepSrc int, tap int, taps int, places int, n int)
+// Requires: AVX, AVX2
+TEXT ·largestTapsU8AVX2(SB), NOSPLIT, $0-64
+	MOVQ tap+32(FP), AX
+	MOVQ taps+40(FP), CX
+	MOVQ dst+0(FP), DX
+	MOVQ stepDst+8(FP), BX
+	MOVQ src+16(FP), SI
+	MOVQ stepSrc+24(FP), DI
+	MOVQ places+48(FP), R8
+
+place:
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ n+56(FP), R11
+
+of32:
+	CMPQ    R11, $0x20
+	JLT     below32
+	VMOVDQU (R10), Y0
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of32_line:
+	VMOVDQU (R12), Y1
+	VPMAXUB Y1, Y0, Y0
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of32_line
+	VMOVDQU Y0, (R9)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	SUBQ    $0x20, R11
+	JMP     of32
+
+below32:
+of16:
+	CMPQ    R11, $0x10
+	JLT     below16
+	VMOVDQU (R10), X2
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of16_line:
+	VMOVDQU (R12), X3
+	VPMAXUB Y3, Y2, Y2
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of16_line
+	VMOVDQU X2, (R9)
+	ADDQ    $0x00000010, R9
+	ADDQ    $0x00000010, R10
+	SUBQ    $0x10, R11
+	JMP     of16
+
+below16:
+of8:
+	CMPQ  R11, $0x08
+	JLT   below8
+	VMOVQ (R10), X4
+	MOVQ  R10, R12
+	MOVQ  CX, R13
+
+of8_line:
+	VMOVQ   (R12), X3
+	VPMAXUB Y3, Y4, Y4
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of8_line
+	VMOVQ   X4, (R9)
+	ADDQ    $0x00000008, R9
+	ADDQ    $0x00000008, R10
+	SUBQ    $0x08, R11
+	JMP     of8
+
+below8:
+of1:
+	CMPQ    R11, $0x01
+	JLT     below1
+	VPXOR   X5, X5, X5
+	VPINSRB $0x00, (R10), X5, X5
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of1_line:
+	VPXOR   X3, X3, X3
+	VPINSRB $0x00, (R12), X3, X3
+	VPMAXUB Y3, Y5, Y5
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of1_line
+	VPEXTRB $0x00, X5, (R9)
+	ADDQ    $0x00000001, R9
+	ADDQ    $0x00000001, R10
+	SUBQ    $0x01, R11
+	JMP     of1
+
+below1:
+	ADDQ BX, DX
+	ADDQ DI, SI
+	DECQ R8
+	JNZ  place
+	VZEROUPPER
+	RET
+
+// func largestBytesS8AVX2(dst *byte, src *byte, step int, lines int, n int)
+// Requires: AVX, AVX2
+TEXT ·largestBytesS8AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+of32:
+	CMPQ    SI, $0x20
+	JLT     below32
+	VMOVDQU (CX), Y0
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of32_line:
+	VMOVDQU (DI), Y1
+	VPMAXSB Y1, Y0, Y0
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of32_line
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, AX
+	SUBQ    $0x20, SI
+	JMP     of32
+
+below32:
+of16:
+	CMPQ    SI, $0x10
+	JLT     below16
+	VMOVDQU (CX), X2
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of16_line:
+	VMOVDQU (DI), X3
+	VPMAXSB Y3, Y2, Y2
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of16_line
+	VMOVDQU X2, (AX)
+	ADDQ    $0x00000010, CX
+	ADDQ    $0x00000010, AX
+	SUBQ    $0x10, SI
+	JMP     of16
+
+below16:
+of8:
+	CMPQ  SI, $0x08
+	JLT   below8
+	VMOVQ (CX), X3
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of8_line:
+	VMOVQ   (DI), X4
+	VPMAXSB Y4, Y3, Y3
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of8_line
+	VMOVQ   X3, (AX)
+	ADDQ    $0x00000008, CX
+	ADDQ    $0x00000008, AX
+	SUBQ    $0x08, SI
+	JMP     of8
+
+below8:
+of1:
+	CMPQ    SI, $0x01
+	JLT     below1
+	VPXOR   X4, X4, X4
+	VPINSRB $0x00, (CX), X4, X4
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of1_line:
+	VPXOR   X5, X5, X5
+	VPINSRB $0x00, (DI), X5, X5
+	VPMAXSB Y5, Y4, Y4
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of1_line
+	VPEXTRB $0x00, X4, (AX)
+	ADDQ    $0x00000001, CX
+	ADDQ    $0x00000001, AX
+	SUBQ    $0x01, SI
+	JMP     of1
+
+below1:
+	VZEROUPPER
+	RET
+
+// func largestTapsS8AVX2(dst *byte, stepDst int, src *byte, stepSrc int, tap int, taps int, places int, n int)
+// Requires: AVX, AVX2
+TEXT ·largestTapsS8AVX2(SB), NOSPLIT, $0-64
+	MOVQ tap+32(FP), AX
+	MOVQ taps+40(FP), CX
+	MOVQ dst+0(FP), DX
+	MOVQ stepDst+8(FP), BX
+	MOVQ src+16(FP), SI
+	MOVQ stepSrc+24(FP), DI
+	MOVQ places+48(FP), R8
+
+place:
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ n+56(FP), R11
+
+of32:
+	CMPQ    R11, $0x20
+	JLT     below32
+	VMOVDQU (R10), Y0
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of32_line:
+	VMOVDQU (R12), Y1
+	VPMAXSB Y1, Y0, Y0
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of32_line
+	VMOVDQU Y0, (R9)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	SUBQ    $0x20, R11
+	JMP     of32
+
+below32:
+of16:
+	CMPQ    R11, $0x10
+	JLT     below16
+	VMOVDQU (R10), X2
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of16_line:
+	VMOVDQU (R12), X3
+	VPMAXSB Y3, Y2, Y2
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of16_line
+	VMOVDQU X2, (R9)
+	ADDQ    $0x00000010, R9
+	ADDQ    $0x00000010, R10
+	SUBQ    $0x10, R11
+	JMP     of16
+
+below16:
+of8:
+	CMPQ  R11, $0x08
+	JLT   below8
+	VMOVQ (R10), X4
+	MOVQ  R10, R12
+	MOVQ  CX, R13
+
+of8_line:
+	VMOVQ   (R12), X3
+	VPMAXSB Y3, Y4, Y4
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of8_line
+	VMOVQ   X4, (R9)
+	ADDQ    $0x00000008, R9
+	ADDQ    $0x00000008, R10
+	SUBQ    $0x08, R11
+	JMP     of8
+
+below8:
+of1:
+	CMPQ    R11, $0x01
+	JLT     below1
+	VPXOR   X5, X5, X5
+	VPINSRB $0x00, (R10), X5, X5
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of1_line:
+	VPXOR   X3, X3, X3
+	VPINSRB $0x00, (R12), X3, X3
+	VPMAXSB Y3, Y5, Y5
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of1_line
+	VPEXTRB $0x00, X5, (R9)
+	ADDQ    $0x00000001, R9
+	ADDQ    $0x00000001, R10
+	SUBQ    $0x01, R11
+	JMP     of1
+
+below1:
+	ADDQ BX, DX
+	ADDQ DI, SI
+	DECQ R8
+	JNZ  place
+	VZEROUPPER
+	RET
+
+// func largestBytesS16AVX2(dst *byte, src *byte, step int, lines int, n int)
+// Requires: AVX, AVX2
+TEXT ·largestBytesS16AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+of32:
+	CMPQ    SI, $0x20
+	JLT     below32
+	VMOVDQU (CX), Y0
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of32_line:
+	VMOVDQU (DI), Y1
+	VPMAXSW Y1, Y0, Y0
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of32_line
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, AX
+	SUBQ    $0x20, SI
+	JMP     of32
+
+below32:
+of16:
+	CMPQ    SI, $0x10
+	JLT     below16
+	VMOVDQU (CX), X2
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of16_line:
+	VMOVDQU (DI), X3
+	VPMAXSW Y3, Y2, Y2
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of16_line
+	VMOVDQU X2, (AX)
+	ADDQ    $0x00000010, CX
+	ADDQ    $0x00000010, AX
+	SUBQ    $0x10, SI
+	JMP     of16
+
+below16:
+of8:
+	CMPQ  SI, $0x08
+	JLT   below8
+	VMOVQ (CX), X3
+	MOVQ  CX, DI
+	MOVQ  BX, R8
+
+of8_line:
+	VMOVQ   (DI), X4
+	VPMAXSW Y4, Y3, Y3
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of8_line
+	VMOVQ   X3, (AX)
+	ADDQ    $0x00000008, CX
+	ADDQ    $0x00000008, AX
+	SUBQ    $0x08, SI
+	JMP     of8
+
+below8:
+of2:
+	CMPQ    SI, $0x02
+	JLT     below2
+	VPXOR   X4, X4, X4
+	VPINSRW $0x00, (CX), X4, X4
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+of2_line:
+	VPXOR   X5, X5, X5
+	VPINSRW $0x00, (DI), X5, X5
+	VPMAXSW Y5, Y4, Y4
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of2_line
+	VPEXTRW $0x00, X4, (AX)
+	ADDQ    $0x00000002, CX
+	ADDQ    $0x00000002, AX
+	SUBQ    $0x02, SI
+	JMP     of2
+
+below2:
+	VZEROUPPER
+	RET
+
+// func largestTapsS16AVX2(dst *byte, stepDst int, src *byte, stepSrc int, tap int, taps int, places int, n int)
+// Requires: AVX, AVX2
+TEXT ·largestTapsS16AVX2(SB), NOSPLIT, $0-64
+	MOVQ tap+32(FP), AX
+	MOVQ taps+40(FP), CX
+	MOVQ dst+0(FP), DX
+	MOVQ stepDst+8(FP), BX
+	MOVQ src+16(FP), SI
+	MOVQ stepSrc+24(FP), DI
+	MOVQ places+48(FP), R8
+
+place:
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ n+56(FP), R11
+
+of32:
+	CMPQ    R11, $0x20
+	JLT     below32
+	VMOVDQU (R10), Y0
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of32_line:
+	VMOVDQU (R12), Y1
+	VPMAXSW Y1, Y0, Y0
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of32_line
+	VMOVDQU Y0, (R9)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	SUBQ    $0x20, R11
+	JMP     of32
+
+below32:
+of16:
+	CMPQ    R11, $0x10
+	JLT     below16
+	VMOVDQU (R10), X2
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of16_line:
+	VMOVDQU (R12), X3
+	VPMAXSW Y3, Y2, Y2
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of16_line
+	VMOVDQU X2, (R9)
+	ADDQ    $0x00000010, R9
+	ADDQ    $0x00000010, R10
+	SUBQ    $0x10, R11
+	JMP     of16
+
+below16:
+of8:
+	CMPQ  R11, $0x08
+	JLT   below8
+	VMOVQ (R10), X4
+	MOVQ  R10, R12
+	MOVQ  CX, R13
+
+of8_line:
+	VMOVQ   (R12), X3
+	VPMAXSW Y3, Y4, Y4
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of8_line
+	VMOVQ   X4, (R9)
+	ADDQ    $0x00000008, R9
+	ADDQ    $0x00000008, R10
+	SUBQ    $0x08, R11
+	JMP     of8
+
+below8:
+of2:
+	CMPQ    R11, $0x02
+	JLT     below2
+	VPXOR   X5, X5, X5
+	VPINSRW $0x00, (R10), X5, X5
+	MOVQ    R10, R12
+	MOVQ    CX, R13
+
+of2_line:
+	VPXOR   X3, X3, X3
+	VPINSRW $0x00, (R12), X3, X3
+	VPMAXSW Y3, Y5, Y5
+	ADDQ    AX, R12
+	DECQ    R13
+	JNZ     of2_line
+	VPEXTRW $0x00, X5, (R9)
+	ADDQ    $0x00000002, R9
+	ADDQ    $0x00000002, R10
+	SUBQ    $0x02, R11
+	JMP     of2
+
+below2:
+	ADDQ BX, DX
+	ADDQ DI, SI
+	DECQ R8
+	JNZ  place
+	VZEROUPPER
+	RET
+
+// func averageTapsAVX2(dst *byte, stepDst int, src *int32, stepSrc int, tap int, taps int, places int, n int, by float32, half float32, lo int32, hi int32)
+// Requires: AVX, AVX2
+TEXT ·averageTapsAVX2(SB), NOSPLIT, $0-80
+	MOVQ         tap+32(FP), AX
+	MOVQ         taps+40(FP), CX
+	MOVL         by+64(FP), DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         half+68(FP), DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         lo+72(FP), DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         hi+76(FP), DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	VPCMPEQW     X5, X5, X5
+	VPSRLW       $0x08, X5, X5
+	VPCMPEQD     Y4, Y4, Y4
+	VPSLLD       $0x1f, Y4, Y4
+	MOVQ         dst+0(FP), DX
+	MOVQ         stepDst+8(FP), BX
+	MOVQ         src+16(FP), SI
+	MOVQ         stepSrc+24(FP), DI
+	MOVQ         places+48(FP), R8
+
+place:
+	MOVQ DX, R9
+	MOVQ SI, R10
+	MOVQ n+56(FP), R11
+
+of8:
+	CMPQ  R11, $0x08
+	JLT   below8
+	VPXOR Y6, Y6, Y6
+	MOVQ  R10, R12
+	MOVQ  CX, R13
+
+of8_line:
+	VMOVDQU      (R12), Y7
+	VPADDD       Y7, Y6, Y6
+	ADDQ         AX, R12
+	DECQ         R13
+	JNZ          of8_line
+	VCVTDQ2PS    Y6, Y6
+	VPAND        Y4, Y6, Y7
+	VPANDN       Y6, Y4, Y6
+	VADDPS       Y1, Y6, Y6
+	VDIVPS       Y0, Y6, Y6
+	VPOR         Y7, Y6, Y6
+	VCVTTPS2DQ   Y6, Y6
+	VPMAXSD      Y2, Y6, Y6
+	VPMINSD      Y3, Y6, Y6
+	VEXTRACTI128 $0x01, Y6, X7
+	VPACKSSDW    X7, X6, X6
+	VPAND        X5, X6, X6
+	VPACKUSWB    X6, X6, X6
+	VMOVQ        X6, (R9)
+	ADDQ         $0x00000008, R9
+	ADDQ         $0x00000020, R10
+	SUBQ         $0x08, R11
+	JMP          of8
+
+below8:
+of1:
+	CMPQ  R11, $0x01
+	JLT   below1
+	VPXOR Y6, Y6, Y6
+	MOVQ  R10, R12
+	MOVQ  CX, R13
+
+of1_line:
+	VMOVD        (R12), X8
+	VPADDD       Y8, Y6, Y6
+	ADDQ         AX, R12
+	DECQ         R13
+	JNZ          of1_line
+	VCVTDQ2PS    Y6, Y6
+	VPAND        Y4, Y6, Y8
+	VPANDN       Y6, Y4, Y6
+	VADDPS       Y1, Y6, Y6
+	VDIVPS       Y0, Y6, Y6
+	VPOR         Y8, Y6, Y6
+	VCVTTPS2DQ   Y6, Y6
+	VPMAXSD      Y2, Y6, Y6
+	VPMINSD      Y3, Y6, Y6
+	VEXTRACTI128 $0x01, Y6, X8
+	VPACKSSDW    X8, X6, X6
+	VPAND        X5, X6, X6
+	VPACKUSWB    X6, X6, X6
+	VPEXTRB      $0x00, X6, (R9)
+	ADDQ         $0x00000001, R9
+	ADDQ         $0x00000004, R10
+	SUBQ         $0x01, R11
+	JMP          of1
+
+below1:
+	ADDQ BX, DX
+	ADDQ DI, SI
+	DECQ R8
+	JNZ  place
+	VZEROUPPER
+	RET
+
+// func addFloatsAVX2(dst *float32, src *float32, step int, lines int, n int)
+// Requires: AVX
+TEXT ·addFloatsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ n+32(FP), SI
+
+of32:
+	CMPQ   SI, $0x20
+	JLT    below32
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+of32_line:
+	VMOVDQU (DI), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVDQU 32(DI), Y4
+	VADDPS  Y4, Y1, Y1
+	VMOVDQU 64(DI), Y4
+	VADDPS  Y4, Y2, Y2
+	VMOVDQU 96(DI), Y4
+	VADDPS  Y4, Y3, Y3
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of32_line
+	VMOVDQU Y0, (AX)
+	VMOVDQU Y1, 32(AX)
+	VMOVDQU Y2, 64(AX)
+	VMOVDQU Y3, 96(AX)
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x20, SI
+	JMP     of32
+
+below32:
+of8:
+	CMPQ   SI, $0x08
+	JLT    below8
+	VXORPS Y0, Y0, Y0
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+of8_line:
+	VMOVDQU (DI), Y1
+	VADDPS  Y1, Y0, Y0
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     of8_line
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, AX
+	SUBQ    $0x08, SI
+	JMP     of8
+
+below8:
+of1:
+	CMPQ   SI, $0x01
+	JLT    below1
+	VXORPS Y0, Y0, Y0
+	MOVQ   CX, DI
+	MOVQ   BX, R8
+
+of1_line:
+	VMOVD  (DI), X5
+	VADDPS Y5, Y0, Y0
+	ADDQ   DX, DI
+	DECQ   R8
+	JNZ    of1_line
+	VMOVD  X0, (AX)
+	ADDQ   $0x00000004, CX
+	ADDQ   $0x00000004, AX
+	SUBQ   $0x01, SI
+	JMP    of1
+
+below1:
+	VZEROUPPER
+	RET

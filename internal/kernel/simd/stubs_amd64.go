@@ -27,7 +27,13 @@ func acrossFloatsAVX512(dst, top, bottom *float32, taps *Tap, count, channels in
 func addBVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
+func addBytesS8AVX2(dst *int32, src *byte, step, lines, n int)
+
+//go:noescape
 func addBytesS8AVX512(dst *int32, src *byte, step, lines, n int)
+
+//go:noescape
+func addBytesU8AVX2(dst *int32, src *byte, step, lines, n int)
 
 //go:noescape
 func addBytesU8AVX512(dst *int32, src *byte, step, lines, n int)
@@ -37,6 +43,9 @@ func addDVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape
 func addDoublesAVX512(dst, x *float64, stepX int, lines *float64, step, k, n int)
+
+//go:noescape
+func addFloatsAVX2(dst, src *float32, step, lines, n int)
 
 //go:noescape
 func addFloatsAVX512(dst, src *float32, step, lines, n int)
@@ -94,6 +103,9 @@ func atanhAVX2(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func atanhAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func averageTapsAVX2(dst *byte, stepDst int, src *int32, stepSrc, tap, taps, places, n int, by, half float32, lo, hi int32)
 
 //go:noescape
 func averageTapsAVX512(dst *byte, stepDst int, src *int32, stepSrc, tap, taps, places, n int, by, half float32, lo, hi int32)
@@ -1788,19 +1800,37 @@ func laneTile7x2x4by1EdgeAVX512(t *LaneTile)
 func largestByteVNNI(src *byte, n int, flip uint32) uint64
 
 //go:noescape
+func largestBytesS16AVX2(dst, src *byte, step, lines, n int)
+
+//go:noescape
 func largestBytesS16AVX512(dst, src *byte, step, lines, n int)
+
+//go:noescape
+func largestBytesS8AVX2(dst, src *byte, step, lines, n int)
 
 //go:noescape
 func largestBytesS8AVX512(dst, src *byte, step, lines, n int)
 
 //go:noescape
+func largestBytesU8AVX2(dst, src *byte, step, lines, n int)
+
+//go:noescape
 func largestBytesU8AVX512(dst, src *byte, step, lines, n int)
+
+//go:noescape
+func largestTapsS16AVX2(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
 
 //go:noescape
 func largestTapsS16AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
 
 //go:noescape
+func largestTapsS8AVX2(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
+
+//go:noescape
 func largestTapsS8AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
+
+//go:noescape
+func largestTapsU8AVX2(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
 
 //go:noescape
 func largestTapsU8AVX512(dst *byte, stepDst int, src *byte, stepSrc, tap, taps, places, n int)
