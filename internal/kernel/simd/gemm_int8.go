@@ -422,6 +422,8 @@ func (f *Ints) QuadInput(dst, src []uint8, signed bool) {
 	if f.CopyBytes(dst, 0, src, 0, 1, len(src), 1, true) {
 		return
 	}
+	done := ElementKernels().XorBytes(dst, src, 0x80)
+	dst, src = dst[done:], src[done:]
 	const flip = 0x8080808080808080
 	for len(src) >= 8 && len(dst) >= 8 {
 		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(src)^flip)
