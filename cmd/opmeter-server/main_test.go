@@ -312,7 +312,7 @@ func TestPortInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	dir := t.TempDir()
 	serve := func(listen string) []string {
 		return []string{"serve", "--data", filepath.Join(dir, "data"), "--open=false", "--worker=false", "--listen", listen}

@@ -114,7 +114,9 @@ func TestLateLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	<-late
+	if err := <-late; err == nil {
+		t.Error("no reason why it is late")
+	}
 	if err := q.Healthy(t.Context()); !errors.Is(err, ErrAway) {
 		t.Errorf("healthy: %v", err)
 	}
