@@ -180,9 +180,10 @@ func logits(file string) ([]float64, error) {
 	if err := s.Run(context.Background()); err != nil {
 		return nil, err
 	}
-	out := tensor.Of[float32](s.Output(0))
+	all := s.Output(0)
+	out := tensor.Of[float32](all)
 	var last []float64
-	for _, v := range out[len(out) - len(out) / *prompt:] {
+	for _, v := range out[len(out)-all.Shape[len(all.Shape)-1]:] {
 		last = append(last, float64(v))
 	}
 	return last, nil

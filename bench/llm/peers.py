@@ -30,7 +30,7 @@ def genai(folder, threads, longest):
 
         def feed(tokens):
             generator.append_tokens([tokens])
-            return generator.get_logits().reshape(-1)  # asked for so that the step is complete
+            return generator.get_logits()[0, -1]  # asked for so that the step is complete
 
         return feed
 
