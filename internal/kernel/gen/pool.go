@@ -271,21 +271,25 @@ func (a *asm) largest(name, codes string, src, by, count, mask, p, left, x reg.R
 
 // places runs body at places, with pointers to n values of each.
 func (a *asm) places(each, size int, body func(name string, dst, src, mask reg.Register)) {
-	dst0 := a.Load(a.Param("dst"), a.GP64())
-	stepDst := a.Load(a.Param("stepDst"), a.GP64())
-	src0 := a.Load(a.Param("src"), a.GP64())
-	stepSrc := a.Load(a.Param("stepSrc"), a.GP64())
-	count := a.Load(a.Param("places"), a.GP64())
+	a.eachPlace(func(dst, src, n reg.GPVirtual) {
+		blocks := 0
+		a.masked("bytes", n, each, func(mask reg.Register) {
+			body(label("tap%d", blocks), dst, src, mask)
+			blocks++
+		}, step{dst, each}, step{src, each * size})
+	})
+}
+
+// eachPlace is a function that runs body at each of places, with pointers to n values.
+func (a *asm) eachPlace(body func(dst, src, n reg.GPVirtual)) {
+	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
+	dst0, stepDst, src0, stepSrc, count := load("dst"), load("stepDst"), load("src"), load("stepSrc"), load("places")
 	dst, src, n := a.GP64(), a.GP64(), a.GP64()
 	a.Label("place")
 	a.MOVQ(dst0, dst)
 	a.MOVQ(src0, src)
 	a.Load(a.Param("n"), n)
-	blocks := 0
-	a.masked("bytes", n, each, func(mask reg.Register) {
-		body(label("tap%d", blocks), dst, src, mask)
-		blocks++
-	}, step{dst, each}, step{src, each * size})
+	body(dst, src, n)
 	a.ADDQ(stepDst, dst0)
 	a.ADDQ(stepSrc, src0)
 	a.DECQ(count)

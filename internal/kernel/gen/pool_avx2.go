@@ -94,29 +94,37 @@ func (a *asm) addBytes256(signed bool) {
 	if signed {
 		widen = a.VPMOVSXBD
 	}
+	a.addLines256(dst, src, by, lines, n, 1, func(sum reg.Register) { a.VPXOR(sum, sum, sum) }, func(size, i int, p, sum reg.Register) {
+		x := a.YMM()
+		if size < 8 {
+			a.loadBytes256(size, at(p, 0), x)
+			widen(x.AsX(), x)
+		} else {
+			widen(at(p, 8*i), x)
+		}
+		a.VPADDD(x, sum, sum)
+	})
+}
+
+// addLines256 writes n sums over lines of values of some bytes. add takes up to eight values of one
+// line.
+func (a *asm) addLines256(dst, src, by, lines, n reg.Register, bytes int, clear func(sum reg.Register), add func(size, i int, p, sum reg.Register)) {
 	a.sizes256(n, []int{32, 8, 1}, func(name string, size int) {
 		var sums []reg.VecVirtual
 		for range (size + 7) / 8 {
 			sum := a.YMM()
-			a.VPXOR(sum, sum, sum)
+			clear(sum)
 			sums = append(sums, sum)
 		}
 		a.lines256(name, src, by, lines, func(p reg.Register) {
 			for i, sum := range sums {
-				x := a.YMM()
-				if size < 8 {
-					a.loadBytes256(size, at(p, 0), x)
-					widen(x.AsX(), x)
-				} else {
-					widen(at(p, 8*i), x)
-				}
-				a.VPADDD(x, sum, sum)
+				add(size, i, p, sum)
 			}
 		})
 		for i, sum := range sums {
 			a.storeBytes256(min(4*size, 32), sum, at(dst, 32*i))
 		}
-	}, step{src, 1}, step{dst, 4})
+	}, step{src, bytes}, step{dst, 4})
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -126,26 +134,11 @@ func (a *asm) addFloats256() {
 	a.function("addFloatsAVX2", "func(dst, src *float32, step, lines, n int)")
 	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
 	dst, src, by, lines, n := load("dst"), load("src"), load("step"), load("lines"), load("n")
-	a.sizes256(n, []int{32, 8, 1}, func(name string, size int) {
-		var sums []reg.VecVirtual
-		for range (size + 7) / 8 {
-			sum := a.YMM()
-			a.VXORPS(sum, sum, sum)
-			sums = append(sums, sum)
-		}
-		a.lines256(name, src, by, lines, func(p reg.Register) {
-			for i, sum := range sums {
-				x := a.YMM()
-				a.loadBytes256(min(4*size, 32), at(p, 32*i), x)
-				a.VADDPS(x, sum, sum)
-			}
-		})
-		for i, sum := range sums {
-			a.storeBytes256(min(4*size, 32), sum, at(dst, 32*i))
-		}
-	}, step{src, 4}, step{dst, 4})
-	a.VZEROUPPER()
-	a.RET()
+	a.addLines256(dst, src, by, lines, n, 4, func(sum reg.Register) { a.VXORPS(sum, sum, sum) }, func(size, i int, p, sum reg.Register) {
+		x := a.YMM()
+		a.loadBytes256(min(4*size, 32), at(p, 32*i), x)
+		a.VADDPS(x, sum, sum)
+	})
 }
 
 // codeSizes256 are the sizes of blocks of quantised values.
@@ -182,20 +175,9 @@ func (a *asm) largestBytes256(codes string) {
 
 // places256 is places for blocks of sizes.
 func (a *asm) places256(sizes []int, size int, body func(name string, size int, dst, src reg.Register)) {
-	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
-	dst0, stepDst, src0, stepSrc, count := load("dst"), load("stepDst"), load("src"), load("stepSrc"), load("places")
-	dst, src, n := a.GP64(), a.GP64(), a.GP64()
-	a.Label("place")
-	a.MOVQ(dst0, dst)
-	a.MOVQ(src0, src)
-	a.Load(a.Param("n"), n)
-	a.sizes256(n, sizes, func(name string, size int) { body(name, size, dst, src) }, step{dst, 1}, step{src, size})
-	a.ADDQ(stepDst, dst0)
-	a.ADDQ(stepSrc, src0)
-	a.DECQ(count)
-	a.JNZ(operand.LabelRef("place"))
-	a.VZEROUPPER()
-	a.RET()
+	a.eachPlace(func(dst, src, n reg.GPVirtual) {
+		a.sizes256(n, sizes, func(name string, size int) { body(name, size, dst, src) }, step{dst, 1}, step{src, size})
+	})
 }
 
 // largestTaps256 is largestTaps.

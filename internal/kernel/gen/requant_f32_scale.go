@@ -246,6 +246,21 @@ func (a *asm) rescaleColumns(order operand.Mem, small bool) {
 	a.RET()
 }
 
+// interleaveBytes interleaves in rounds the bytes of registers that lie half of all apart.
+func (a *asm) interleaveBytes(x []reg.VecPhysical, free reg.VecPhysical, rounds int) []reg.VecPhysical {
+	for range rounds {
+		next := make([]reg.VecPhysical, len(x))
+		for i := range len(x) / 2 {
+			low, high := x[i], x[i+len(x)/2]
+			a.VPUNPCKHBW(high, low, free)
+			a.VPUNPCKLBW(high, low, low)
+			next[2*i], next[2*i+1], free = low, free, high
+		}
+		x = next
+	}
+	return x
+}
+
 // turnBytes writes n columns of 16 rows of bytes as n rows of 16. Each of four rounds interleaves
 // the bytes of rows that lie half of all rows apart: that moves the highest bit of a byte's row
 // to the lowest of its column, and the highest one of the column to the row.
@@ -270,16 +285,7 @@ func (a *asm) turnBytes() {
 		a.VMOVDQU8_Z(at(from, 0), reg.K1, v)
 		a.ADDQ(stepSrc, from)
 	}
-	for range 4 {
-		next := make([]reg.VecPhysical, 16)
-		for i := range 8 {
-			low, high := x[i], x[i+8]
-			a.VPUNPCKHBW(high, low, free)
-			a.VPUNPCKLBW(high, low, low)
-			next[2*i], next[2*i+1], free = low, free, high
-		}
-		x = next
-	}
+	x = a.interleaveBytes(x, free, 4)
 	// Each lane of 16 bytes has been exchanged by itself.
 	store := func(lane, i int) {
 		if lane == 0 {

@@ -265,16 +265,7 @@ func (a *asm) transposeBytes256() {
 		a.ADDQ(stepSrc, from)
 		a.ADDQ(stepSrc, below)
 	}
-	for range 3 {
-		next := make([]reg.VecPhysical, 8)
-		for i := range 4 {
-			low, high := x[i], x[i+4]
-			a.VPUNPCKHBW(high, low, free)
-			a.VPUNPCKLBW(high, low, low)
-			next[2*i], next[2*i+1], free = low, free, high
-		}
-		x = next
-	}
+	x = a.interleaveBytes(x, free, 3)
 	for _, v := range x {
 		a.VPERMQ(operand.U8(0xd8), v, v)
 		a.VMOVDQU(v.AsX(), at(dst, 0))
