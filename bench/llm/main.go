@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/model/gguf"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
@@ -209,6 +210,5 @@ func rate(of []answer, figure func(answer) float64) string {
 		all = append(all, figure(a))
 	}
 	slices.Sort(all)
-	n := len(all)
-	return fmt.Sprintf("%.1f (%.1f to %.1f)", all[n/2], all[n/4], all[n-1-n/4])
+	return fmt.Sprintf("%.1f (%.1f to %.1f)", stats.Median(all), stats.Quantile(all, 0.25), stats.Quantile(all, 0.75))
 }

@@ -90,7 +90,7 @@ type Server struct {
 
 // Open opens a server without listening. Close it in the end.
 func Open(ctx context.Context, o Options) (_ *Server, err error) {
-	o.Silence = cmp.Or(o.Silence, usualSilence)
+	o.Silence = cmp.Or(o.Silence, queue.UsualSilence)
 	s := &Server{o: o, started: time.Now().UnixMilli(), signs: signs{leases: map[string]lease{}, jobs: map[string]int64{}}, nextSweep: time.Now().Add(firstSweep), limits: newLimits(), longPoll: longPoll, runner: work.Runner{Program: o.Program, Limit: o.Limit, Memory: o.Memory, Disk: o.Disk}, news: make(chan struct{}, 1), mail: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {

@@ -9,9 +9,6 @@ import (
 	"github.com/opmeter/opmeter/internal/server/work"
 )
 
-// usualSilence is after which time a silent worker loses its job, unless told.
-const usualSilence = 30 * time.Second
-
 // jobView is a job with what its state does not say.
 type jobView struct {
 	queue.Job

@@ -54,14 +54,14 @@ func TestSilentWorker(t *testing.T) {
 // Signs of leases that are over are forgotten.
 func TestOldSigns(t *testing.T) {
 	g := signs{leases: map[string]lease{}, jobs: map[string]int64{}}
-	g.note("a", lease{"1", 1000}, usualSilence)
-	g.note("a", lease{"1", 2000}, usualSilence)
-	g.note("b", lease{"2", 3000}, usualSilence)
-	g.note("c", lease{"2", 4000}, usualSilence) // the job went to another worker
+	g.note("a", lease{"1", 1000}, queue.UsualSilence)
+	g.note("a", lease{"1", 2000}, queue.UsualSilence)
+	g.note("b", lease{"2", 3000}, queue.UsualSilence)
+	g.note("c", lease{"2", 4000}, queue.UsualSilence) // the job went to another worker
 	if len(g.leases) != 2 || g.jobs["1"] != 2000 || g.jobs["2"] != 4000 {
 		t.Errorf("signs %+v", g.jobs)
 	}
-	g.note("d", lease{"3", 1_000_000}, usualSilence)
+	g.note("d", lease{"3", 1_000_000}, queue.UsualSilence)
 	if len(g.leases) != 1 || len(g.jobs) != 1 {
 		t.Errorf("old signs %+v are kept", g.jobs)
 	}

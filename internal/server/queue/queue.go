@@ -97,6 +97,9 @@ type Queue struct {
 	watched sync.WaitGroup
 }
 
+// UsualSilence is after which time a silent worker loses its job, unless told.
+const UsualSilence = 30 * time.Second
+
 // soon is how long [Open] waits for a NATS elsewhere.
 const soon = 500 * time.Millisecond
 
@@ -110,7 +113,7 @@ func Open(ctx context.Context, o Options) (_ *Queue, err error) {
 	if q.o.Now == nil {
 		q.o.Now = time.Now
 	}
-	q.o.Silence = cmp.Or(q.o.Silence, 30*time.Second)
+	q.o.Silence = cmp.Or(q.o.Silence, UsualSilence)
 	q.ctx, q.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {

@@ -342,7 +342,7 @@ var lastID struct {
 func NewID(at time.Time) string {
 	var random [8]byte
 	_, _ = rand.Read(random[:])                  // never fails
-	n := binary.BigEndian.Uint64(random[:]) >> 9 // room for the ids that follow
+	n := binary.BigEndian.Uint64(random[:]) >> 9 // 55 of 56 bits: later ids are larger
 	lastID.Lock()
 	defer lastID.Unlock()
 	if millis := at.UnixMilli(); millis != lastID.millis {
