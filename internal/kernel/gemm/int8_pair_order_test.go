@@ -1,10 +1,12 @@
 package gemm
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/testing/kernels"
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
 
@@ -80,4 +82,19 @@ func TestMultiplyInt8Pairs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// BenchmarkFill packs weights of which few exceed half of the range, as those of networks.
+func BenchmarkFill(b *testing.B) {
+	const n, k = 256, 2304
+	for _, spread := range []float64{20, 40} {
+		r := rand.New(rand.NewPCG(1, 2))
+		w := make([]int32, n*k)
+		for i := range w {
+			w[i] = int32(max(-127, min(127, spread*r.NormFloat64())))
+		}
+		b.Run(fmt.Sprint(spread), func(b *testing.B) {
+			kernels.Quickest(b, "GB/s", n*k, func() { NewPackedInt8(n, k).Fill(w, k, 1) })
+		})
+	}
 }

@@ -42,6 +42,16 @@ func (m *LowBitMatrix) runDigits(p *workers.Pool, digits, rows int, x, y, bias [
 			return false
 		}
 	}
+	if m.offsets != nil {
+		q.act = activation.Clamp{}
+		sc, sums := scratch.Borrow(rows * m.blocks)
+		defer scratch.Float32s.Put(sc)
+		for i := range sums {
+			r := q.records[i*simd.BitRecord:]
+			sums[i] = r[3] * r[4] // scale and sum of the integers
+		}
+		defer m.addOffsets(p, rows, sums, y, act)
+	}
 	q.panels = (m.N + m.f.Cols - 1) / m.f.Cols
 	of := max(most, digitBytesMax/(line+4*records))
 	pieces := q.panels * ((rows + of - 1) / of)

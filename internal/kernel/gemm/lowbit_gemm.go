@@ -24,6 +24,8 @@ type LowBitMatrix struct {
 	codes  []uint8   // column panels of groups of K steps
 	scales []float32 // per block, one for each column
 	zeros  []int8    // like scales; nil for none
+	// offsets [blocks, n] are added, times the sum of a block's activations; nil for none.
+	offsets *PackedB
 }
 
 // LowBitShape holds the width of the weights in bits, the matrix size, and the block length of a
@@ -96,6 +98,12 @@ func NewLowBitMatrix(s LowBitShape, codes []uint8, signed bool, scales []float32
 	return m
 }
 
+// SetOffsets adds offsets [n, blocks] to the weights of each block, for zero points that are not
+// quantised values: scale·(middle of the range − zero point).
+func (m *LowBitMatrix) SetOffsets(offsets []float32) {
+	m.offsets = PackB(m.blocks, m.N, offsets, 0, true)
+}
+
 // wordsIn views bytes as words, or copies them if they are not aligned.
 func wordsIn(b []uint8) []uint32 {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%4 != 0 {
@@ -146,20 +154,49 @@ func (m *LowBitMatrix) widen(dst []float32, panel, k0, steps int) {
 
 // Run computes y[rows, n] from x[rows, k]: plus bias if present, clamped.
 func (m *LowBitMatrix) Run(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp) {
-	if !m.runDigits(p, 3, rows, x, y, bias, act) {
-		m.runFloat(p, rows, x, y, bias, act)
-	}
+	m.run(p, rows, 3, x, y, bias, act)
 }
 
 // RunInt8 is [LowBitMatrix.Run] with activations that are rounded per block as by [RoundInt8].
 func (m *LowBitMatrix) RunInt8(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp) {
-	if m.runDigits(p, 1, rows, x, y, bias, act) {
+	m.run(p, rows, 1, x, y, bias, act)
+}
+
+func (m *LowBitMatrix) run(p *workers.Pool, rows, digits int, x, y, bias []float32, act activation.Clamp) {
+	if m.runDigits(p, digits, rows, x, y, bias, act) {
 		return
 	}
-	sc, rounded := scratch.Borrow(rows * m.K)
-	RoundInt8(p, m.Block, m.K, rounded, x)
-	m.runFloat(p, rows, rounded, y, bias, act)
-	scratch.Float32s.Put(sc)
+	if digits == 1 {
+		sc, rounded := scratch.Borrow(rows * m.K)
+		defer scratch.Float32s.Put(sc)
+		RoundInt8(p, m.Block, m.K, rounded, x)
+		x = rounded
+	}
+	m.runFloat(p, rows, x, y, bias, act)
+}
+
+// addOffsets adds to y the offsets times the sums of the rows' blocks.
+func (m *LowBitMatrix) addOffsets(p *workers.Pool, rows int, sums, y []float32, act activation.Clamp) {
+	MultiplyPacked(p, Params{M: rows, N: m.N, K: m.blocks, Accumulate: true, Act: act}, sums, m.offsets, y)
+}
+
+// sumArgs holds the arguments of a work item that sums the blocks of rows.
+type sumArgs struct {
+	m       *LowBitMatrix
+	x, sums []float32
+}
+
+// rows sums the blocks of rows lo to hi.
+func (q sumArgs) rows(lo, hi int) {
+	m := q.m
+	for i := lo * m.blocks; i < hi*m.blocks; i++ {
+		r, b := i/m.blocks, i%m.blocks
+		sum := float32(0)
+		for _, v := range q.x[r*m.K+b*m.Block : r*m.K+min((b+1)*m.Block, m.K)] {
+			sum += v
+		}
+		q.sums[i] = sum
+	}
 }
 
 // RoundInt8 writes rows of x, of length k, with each block rounded to integers from -127 to 127
@@ -187,6 +224,13 @@ func (q roundArgs) rows(lo, hi int) {
 
 // runFloat is Run with float32 multiplications.
 func (m *LowBitMatrix) runFloat(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp) {
+	if m.offsets != nil {
+		sc, sums := scratch.Borrow(rows * m.blocks)
+		defer scratch.Float32s.Put(sc)
+		workers.Do(p, rows, max(1, scratch.CopyGrain/m.K), sumArgs{m, x, sums}, sumArgs.rows)
+		defer m.addOffsets(p, rows, sums, y, act)
+		act = activation.Clamp{}
+	}
 	if rows > lowBitRows {
 		g := Params{M: rows, N: m.N, K: m.K, BiasN: bias, Act: act}
 		gemmPanels(p, m.wide, &g, x, Panels{few: m}, y)

@@ -55,6 +55,7 @@ func TestLowBit(t *testing.T) {
 		if m == nil {
 			t.Fatal("there is a kernel for the matrix")
 		}
+		offsets := drawOffsets(t, r, m)
 		act := activation.Clamp{On: rapid.Bool().Draw(t, "clamped"), Min: -9, Max: 20}
 		want, size := make([]float64, rows*s.N), make([]float64, rows*s.N)
 		for i := range want {
@@ -73,14 +74,16 @@ func TestLowBit(t *testing.T) {
 					zero = int(zeros[n*blocks+k/s.Block])
 				}
 				v := float64(x[row*s.K+k]) * float64(scales[n*blocks+k/s.Block])
-				want[i] += v * float64(q-zero)
-				size[i] += math.Abs(v) * float64(middle+max(zero, -zero))
+				offset := float64(x[row*s.K+k]) * float64(offsets[n*blocks+k/s.Block])
+				want[i] += v*float64(q-zero) + offset
+				size[i] += math.Abs(v)*float64(middle+max(zero, -zero)) + math.Abs(offset)
 			}
 			if act.On {
 				want[i] = min(max(want[i], float64(act.Min)), float64(act.Max))
 			}
 		}
 		for name, run := range map[string]func(p *workers.Pool, rows int, x, y, bias []float32, act activation.Clamp){"as it is": m.Run, "of floats": m.runFloat} {
+
 			got, alone := make([]float32, rows*s.N), make([]float32, rows*s.N)
 			run(pool, rows, x, got, bias, act)
 			run(nil, rows, x, alone, bias, act)
@@ -94,6 +97,26 @@ func TestLowBit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawOffsets sets offsets of a matrix, or none, and returns them.
+func drawOffsets(t *rapid.T, r *rand.Rand, m *LowBitMatrix) []float32 {
+	offsets := make([]float32, m.N*m.blocks)
+	if rapid.Bool().Draw(t, "offsets") {
+		for i := range offsets {
+			offsets[i] = float32(r.NormFloat64())
+		}
+		m.SetOffsets(offsets)
+	}
+	return offsets
+}
+
+// offsetTerms is the number of activations that are summed with rounding.
+func offsetTerms(m *LowBitMatrix) int {
+	if m.offsets == nil {
+		return 0
+	}
+	return m.Block
 }
 
 // TestLowBitInt8 checks that rounded rows give the results of the values that they represent, for
@@ -143,6 +166,7 @@ func TestLowBitInt8(t *testing.T) {
 		if m == nil {
 			t.Fatal("there is a kernel for the matrix")
 		}
+		offsets := drawOffsets(t, r, m)
 		got, alone := make([]float32, rows*s.N), make([]float32, rows*s.N)
 		m.RunInt8(pool, rows, x, got, bias, activation.Clamp{})
 		m.RunInt8(nil, rows, x, alone, bias, activation.Clamp{})
@@ -171,7 +195,13 @@ func TestLowBitInt8(t *testing.T) {
 					} else if top > 0 {
 						want += scale * float64(q) * math.RoundToEven(float64(v*(127/top)))
 					}
-					size += math.Abs(scale) * float64(3*middle) * 127
+					offset := float64(offsets[n*blocks+b])
+					if row == 0 && b == 0 && !rounded {
+						want += offset * float64(v)
+					} else if top > 0 {
+						want += offset * float64(top/127) * math.RoundToEven(float64(v*(127/top)))
+					}
+					size += math.Abs(scale)*float64(3*middle)*127 + math.Abs(offset*float64(top))
 				}
 			}
 			// Products and sums of a block are exact; denormal ones lose digits.
@@ -181,7 +211,7 @@ func TestLowBitInt8(t *testing.T) {
 				}
 				continue
 			}
-			if !(math.Abs(float64(got[i])-want) <= size*float64(blocks+8)*0x1p-24+0x1p-126) {
+			if !(math.Abs(float64(got[i])-want) <= size*float64(blocks+8+offsetTerms(m))*0x1p-24+0x1p-126) {
 				t.Fatalf("element %d is %v, want %v", i, got[i], want)
 			}
 		}

@@ -277,7 +277,7 @@ func (b *builder) product(name string, t *Tensor, bias, x int) int {
 	if bias >= 0 {
 		in = append(in, -1, bias)
 	}
-	attrs := graph.Attrs{"K": int64(t.Shape[1]), "N": int64(t.Shape[0]), "bits": int64(w.bits), "block_size": int64(w.block)}
+	attrs := graph.Attrs{"K": int64(t.Shape[1]), "N": int64(t.Shape[0]), "bits": int64(w.bits), "block_size": int64(w.block), graph.RoundsRows: int64(1)}
 	return b.node(graph.Microsoft, "MatMulNBits", name, attrs, 1, in...)[0]
 }
 

@@ -71,7 +71,7 @@ func (b *builder) experts(name string, x, ids, experts, out, in int) int {
 		inputs[1] = b.floats(t, false)
 	} else {
 		w := b.matrix(t)
-		attrs["bits"], attrs["block_size"] = int64(w.bits), int64(w.block)
+		attrs["bits"], attrs["block_size"], attrs[graph.RoundsRows] = int64(w.bits), int64(w.block), int64(1)
 		inputs[1], inputs[2], inputs[3] = w.data, w.scales, w.zeros
 	}
 	y := b.node(graph.Own, "ExpertMatMul", node, attrs, 1, inputs...)[0]

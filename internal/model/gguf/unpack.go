@@ -32,7 +32,7 @@ func split(q []uint8, src []byte) {
 func offset(q []uint8, scale, zero *float32, d, least float32) {
 	if d == 0 {
 		clear(q)
-		*scale, *zero = 1, -least
+		*scale, *zero = least, -1
 		return
 	}
 	*scale, *zero = d, -least/d

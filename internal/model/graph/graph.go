@@ -19,6 +19,10 @@ const (
 	TFLiteCustom = "tflite.custom"
 )
 
+// RoundsRows is an attribute that readers set on products with block-quantised weights: 1 if the
+// runtime of the format rounds activations to 8 bits in each block.
+const RoundsRows = "rounds_rows"
+
 // Model is a complete model file.
 type Model struct {
 	Format      string // "tflite", "onnx" or "gguf"

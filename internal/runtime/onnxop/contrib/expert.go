@@ -164,17 +164,10 @@ func (v *expertMatMul) lowBit(c *op.Call) expertProduct {
 		size := len(t.Data) / v.experts
 		return &tensor.Tensor{Type: t.Type, Shape: []int{t.Len() / v.experts}, Data: t.Data[e*size:][:size:size]}
 	}
-	zeros := make([][]int8, v.experts)
-	for e := range zeros {
-		var ok bool
-		if zeros[e], ok = v.wholeZeros(part(3, e)); !ok {
-			return nil
-		}
-	}
 	c.Keep(c.In[1].Bytes())
 	packed := make([]*gemm.LowBitMatrix, v.experts)
 	for e := range packed {
-		if packed[e] = gemm.NewLowBitMatrix(v.shape(), tensor.Of[uint8](part(1, e)), false, tensor.Of[float32](part(2, e)), zeros[e]); packed[e] == nil {
+		if packed[e] = v.nBits.lowBit(part(1, e), part(2, e), part(3, e)); packed[e] == nil {
 			return nil
 		}
 	}
@@ -184,8 +177,12 @@ func (v *expertMatMul) lowBit(c *op.Call) expertProduct {
 		}
 	}
 	c.Kernel = packed[0].Name()
+	multiply := (*gemm.LowBitMatrix).Run
+	if v.roundsInput(c) {
+		multiply = (*gemm.LowBitMatrix).RunInt8
+	}
 	return func(c *op.Call, e, rows int, x, y []float32) error {
-		packed[e].Run(c.Pool, rows, x, y, nil, activation.Clamp{})
+		multiply(packed[e], c.Pool, rows, x, y, nil, activation.Clamp{})
 		return nil
 	}
 }
@@ -195,10 +192,14 @@ func (v *expertMatMul) parts(c *op.Call) expertProduct {
 	height := min(nBitsRows, v.n)
 	c.Kernel = gemm.Name(gemm.Params{M: 1, N: height, K: v.k, TransB: true})
 	wide := op.ScratchOf[float32](c, c.Pool.Threads()*height*v.k)
+	rounds := v.bits > 0 && v.roundsInput(c)
 	return func(c *op.Call, e, rows int, x, y []float32) error {
 		row, err := v.row(c)
 		if err != nil {
 			return err
+		}
+		if rounds {
+			gemm.RoundInt8(c.Pool, v.block, v.k, x, x)
 		}
 		c.Pool.ForWorker((v.n+height-1)/height, 1, func(worker, lo, hi int) {
 			w := wide[worker*height*v.k:][:height*v.k]

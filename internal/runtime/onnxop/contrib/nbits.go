@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/activation"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/kernel/simd"
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
@@ -76,9 +77,10 @@ func (v *nBits) shape() gemm.LowBitShape {
 // roundsInput reports whether the rows of a are rounded to 8-bit integers per block:
 // accuracy_level 4 permits that. It holds for any number of rows, so that a prompt and the steps
 // after it have the same arithmetic. With g_idx or zero points in floating point, rows stay
-// float32, as in ONNX Runtime.
+// float32, as in ONNX Runtime. Readers of other formats ask for it by [graph.RoundsRows].
 func (v *nBits) roundsInput(c *op.Call) bool {
-	return c.Node.Attrs.Int("accuracy_level", 0) == 4 && !c.Exact && !c.Has(4) && (!c.Has(3) || c.In[3].Type == tensor.Uint8)
+	a := c.Node.Attrs
+	return !c.Exact && !c.Has(4) && (a.Int(graph.RoundsRows, 0) == 1 || a.Int("accuracy_level", 0) == 4 && (!c.Has(3) || c.In[3].Type == tensor.Uint8))
 }
 
 // prepareNBits keeps the weights quantised and dequantises some rows at a time.
@@ -183,24 +185,38 @@ func (v *nBits) rows(c *op.Call) (func(dst []float32, n int), error) {
 	}, nil
 }
 
-// fewBits packs constant weights in their quantised form; nil if they are not constant, have zero
-// points that are not quantised values, or the instruction set has no kernels.
+// fewBits packs constant weights in their quantised form; nil if they are not constant or the
+// instruction set has no kernels.
 func (v *nBits) fewBits(c *op.Call) *gemm.LowBitMatrix {
 	if !c.Known(1, 2, 3) || c.Has(4) {
 		return nil
 	}
-	zeros, ok := v.wholeZeros(c.Input(3))
-	if !ok {
-		return nil
-	}
 	c.Keep(c.In[1].Bytes())
-	w := gemm.NewLowBitMatrix(v.shape(), tensor.Of[uint8](c.In[1]), false, tensor.Of[float32](c.In[2]), zeros)
+	w := v.lowBit(c.In[1], c.In[2], c.Input(3))
 	for i := 1; w != nil && i <= 3; i++ {
 		if c.Has(i) {
 			c.Copied(i)
 		}
 	}
 	return w
+}
+
+// lowBit packs weights in their quantised form; nil if the instruction set has no kernels. Zero
+// points are nil for the middle of the range.
+func (v *nBits) lowBit(codes, scales, zeros *tensor.Tensor) *gemm.LowBitMatrix {
+	whole, ok := v.wholeZeros(zeros)
+	s := tensor.Of[float32](scales)
+	m := gemm.NewLowBitMatrix(v.shape(), tensor.Of[uint8](codes), false, s, whole)
+	if m == nil || ok {
+		return m
+	}
+	zero, middle := v.zeroReader(zeros), float32(int(1)<<(v.bits-1))
+	offsets := make([]float32, len(s))
+	for i := range offsets {
+		offsets[i] = s[i] * (middle - zero(i/v.blocks, i%v.blocks))
+	}
+	m.SetOffsets(offsets)
+	return m
 }
 
 // wholeZeros returns zero points less the middle of the range, nil for none. ok is false if some
