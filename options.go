@@ -258,6 +258,11 @@ func (o *Options) host(m *Model) (host.Options, error) {
 		h.WarmupRuns = -1
 	}
 	h.Carry = carries(o.Carry)
+	if ph := o.Inputs.phase; ph != nil {
+		for _, pair := range ph.model.Pairs() {
+			h.InPlace = append(h.InPlace, host.Carry{Output: pair[1], Input: pair[0]})
+		}
+	}
 	return h, nil
 }
 

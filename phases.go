@@ -151,6 +151,7 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	for i := range runs {
 		one := o
 		one.Phases, one.Inputs.phase, one.Progress = nil, &phaseInputs{l, runs[i].Phase}, report(i)
+		one.Inputs.phase.Buffers = o.Engine == nil
 		if i < len(runs)-1 {
 			one.Journal = ""
 		}

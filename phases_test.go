@@ -81,6 +81,13 @@ func TestPhases(t *testing.T) {
 				if ph.CacheReadBytes != ph.Batch*ph.Context*l.Cache.PositionBytes || ph.CacheWrittenBytes != ph.Batch*ph.Tokens*l.Cache.PositionBytes {
 					t.Errorf("%s: reads %d bytes of the cache, writes %d", ph.Name(), ph.CacheReadBytes, ph.CacheWrittenBytes)
 				}
+				copied := ph.CacheReadBytes
+				if c.shared {
+					copied = 0 // written in place
+				}
+				if n := ph.CacheCopiedBytes; n == nil || *n != copied {
+					t.Errorf("%s: copies %v bytes of the cache, want %d", ph.Name(), n, copied)
+				}
 			}
 			if want := []string{"prefill 4", "prefill 16", "decode at 0", "decode at 40"}; !slices.Equal(names, want) {
 				t.Errorf("phases %q, want %q", names, want)

@@ -26,6 +26,9 @@ type Settings struct {
 	Inputs map[string]InputSource `json:"inputs,omitzero"`
 	// Carry maps outputs to the inputs that they become in the next inference.
 	Carry map[string]string `json:"carry,omitzero"`
+	// InPlace maps outputs to the inputs in whose memory they were computed, such as the caches of
+	// language models.
+	InPlace map[string]string `json:"in_place,omitzero"`
 	// Exact says that quantise-dequantise patterns were computed in floating point,
 	// as the file says, and not in integers, and that halves were rounded after each
 	// operator.

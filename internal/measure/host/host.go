@@ -39,6 +39,8 @@ type Options struct {
 	WarmupRuns int
 	// Carry feeds outputs back as inputs of the next inference, by name.
 	Carry []Carry
+	// InPlace lists outputs that may be written to the memory of inputs, by name.
+	InPlace []Carry
 	// Exact computes quantise-dequantise patterns in floating point, as in the file, and rounds
 	// float16 values after each operator.
 	Exact bool
@@ -413,7 +415,11 @@ func (r *runner) assume() ([]profile.Finding, error) {
 // engineOptions returns how sessions are made.
 func (r *runner) engineOptions() (engine.Options, error) {
 	carry, err := Carries(r.m.Main(), r.o.Carry)
-	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, Held: engine.InputBytes(r.ins), MaxLoop: r.o.MaxLoop, Static: r.o.Static}, err
+	if err != nil {
+		return engine.Options{}, err
+	}
+	inPlace, err := Carries(r.m.Main(), r.o.InPlace)
+	return engine.Options{Registry: operators.Registry(), Threads: r.o.Threads, KeepAll: r.o.KeepAll, Carry: carry, InPlace: inPlace, Exact: r.o.Exact, MaxBytes: r.o.Feed.MaxBytes, Held: engine.InputBytes(r.ins), MaxLoop: r.o.MaxLoop, Static: r.o.Static}, err
 }
 
 // send passes an event on.

@@ -59,6 +59,7 @@ func (r *runner) measure(ctx context.Context) error {
 	if err := r.checkContradiction(); err != nil {
 		return err
 	}
+	r.inPlace()
 	n := r.memory()
 	n.Outputs = r.outputs()
 	if err := r.note(n); err != nil {

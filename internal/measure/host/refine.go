@@ -95,6 +95,17 @@ func (r *runner) outputs() []profile.Tensor {
 	return out
 }
 
+// inPlace records the outputs that were written to the memory of inputs.
+func (r *runner) inPlace() {
+	g := r.m.Main()
+	for _, c := range r.s.InPlace() {
+		if r.p.Settings.InPlace == nil {
+			r.p.Settings.InPlace = map[string]string{}
+		}
+		r.p.Settings.InPlace[g.Values[g.Outputs[c.Output]].Name] = g.Values[g.Inputs[c.Input]].Name
+	}
+}
+
 // keepKnown keeps the shapes that planning knows and the engine does not know before a run.
 func keepKnown(now, before []profile.Tensor) {
 	for k := range now {

@@ -153,8 +153,8 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 		Reconcile: p.Reconcile, Trust: p.Trust, Ops: ops(counts), WeightsReadBytes: weightsRead(counts), RAMBytes: p.Totals.RAMBytes,
 		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens),
 	}
-	if p.Target.Engine == "opmeter" { // others may write in place
-		ph.CacheCopiedBytes = new(m.CacheBytes(batch, max(m.Capacity-tokens, depth)))
+	if p.Target.Engine == "opmeter" { // what others copy is not known
+		ph.CacheCopiedBytes = new(m.CopiedBytes(r.Phase, p.Settings.InPlace))
 	}
 	if h, ok := p.Headline(); ok {
 		ph.Latency = p.Totals.Figure(h.Key)

@@ -26,6 +26,7 @@ type frame struct {
 	workspace op.Workspace // scratch memory of the steps
 
 	ownMemory map[int]bool // carried values, which have their own memory
+	inPlace   map[int]int  // by output: the input whose memory it may be written to
 
 	// Of a nested graph: its outputs, and the output lists of the last two runs.
 	results []bodyResult
@@ -79,6 +80,7 @@ func (s *Session) plan(g *graph.Graph, in []*tensor.Tensor, outer *frame) (*fram
 	}
 	f.prepareAll()
 	f.findWatched()
+	f.findInPlace()
 	f.initResults()
 	if err := f.placeValues(); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (f *frame) placeValues() error {
 		}
 		for k, t := range st.Call.Out {
 			id := st.Call.Node.Outputs[k]
-			if t == nil || f.g.Values[id].Variable || f.vals[id] != t {
+			if t == nil || f.g.Values[id].Variable || f.vals[id] != t || f.inputOf(id) != nil {
 				continue
 			}
 			text := t.Type == tensor.String || t.Type.IsContainer() || t.Type == tensor.Resource

@@ -140,6 +140,11 @@ func (f *frame) bind(in []*tensor.Tensor) {
 			t.Quant = q
 		}
 	}
+	for out := range f.inPlace {
+		if x := f.inputOf(out); x != nil {
+			f.vals[out].Data = x.Data
+		}
+	}
 	for _, c := range f.g.Captures {
 		if o := f.outer.vals[c.Outer]; o != nil && !f.fixed[c.Inner] {
 			*f.vals[c.Inner] = *o
@@ -398,6 +403,10 @@ func (f *frame) allocOutputs(st *step) error {
 	}
 	for i, t := range st.Call.Out {
 		if t == nil || f.g.Values[st.Node.Outputs[i]].Variable {
+			continue
+		}
+		if x := f.inputOf(st.Node.Outputs[i]); x != nil {
+			t.Data = x.Data
 			continue
 		}
 		if err := st.Call.AffordTensor(t.Type, t.Shape); err != nil {

@@ -32,6 +32,11 @@ type Options struct {
 	// Carry feeds outputs back: after each run, main-graph output Carry[i].Output becomes input
 	// Carry[i].Input of the next run, as for a key-value cache.
 	Carry []Carry
+	// InPlace lets operators write main-graph outputs to the memory of inputs, which a run then
+	// changes, as for caches in buffers. An output has memory of its own if the operator or the types
+	// and shapes do not allow it, if a later step reads the input, or with KeepAll: see
+	// [Session.InPlace]. An output cannot be carried, too.
+	InPlace []Carry
 	// MaxBytes bounds the memory that a planned graph may use for its values and the scratch
 	// memory of its operators; 0 means no limit. A model beyond it is rejected with an
 	// [op.LimitError] before the memory is allocated.
@@ -111,9 +116,9 @@ func New(m *graph.Model, inputs []*tensor.Tensor, o Options) (*Session, error) {
 	if n := len(m.Main().Inputs); len(inputs) != n {
 		return nil, fmt.Errorf("model has %d inputs, %d given", n, len(inputs))
 	}
-	for _, c := range o.Carry {
+	for _, c := range slices.Concat(o.Carry, o.InPlace) {
 		if c.Output < 0 || c.Output >= len(m.Main().Outputs) || c.Input < 0 || c.Input >= len(inputs) {
-			return nil, fmt.Errorf("cannot carry output %d to input %d: model has %d outputs and %d inputs", c.Output, c.Input, len(m.Main().Outputs), len(inputs))
+			return nil, fmt.Errorf("cannot connect output %d to input %d: model has %d outputs and %d inputs", c.Output, c.Input, len(m.Main().Outputs), len(inputs))
 		}
 	}
 	s := &Session{Model: m, opts: o, pool: workers.New(o.Threads, o.Pin), state: map[string]any{}, frames: make([]*frame, len(m.Graphs)), in: slices.Clone(inputs), disabled: map[*graph.Node]error{}}
@@ -279,6 +284,17 @@ func (s *Session) Output(i int) *tensor.Tensor {
 		return nil
 	}
 	return s.main.vals[id]
+}
+
+// InPlace lists the pairs of Options.InPlace whose output the last run wrote to the memory of the
+// input.
+func (s *Session) InPlace() (all []Carry) {
+	for _, c := range s.opts.InPlace {
+		if x, y := s.main.vals[s.main.g.Inputs[c.Input]], s.Output(c.Output); x != nil && y != nil && op.SameMemory(x.Data, y.Data) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Value returns any value of the main graph after a run. Without Options.KeepAll its memory may

@@ -42,11 +42,12 @@ var renamed = []struct{ past, present string }{{"past_key_values", "present"}, {
 // from 1 on. Lengths are inputs with a role.
 var operators = map[string]struct {
 	past    int
+	buffers bool // which may be longer than their valid part
 	lengths map[int]Role
 }{
-	"com.microsoft:GroupQueryAttention": {3, map[int]Role{5: LastKey, 6: Total}},
-	"com.microsoft:MultiHeadAttention":  {6, nil},
-	"Attention":                         {4, nil},
+	"com.microsoft:GroupQueryAttention": {3, true, map[int]Role{5: LastKey, 6: Total}},
+	"com.microsoft:MultiHeadAttention":  {6, false, nil},
+	"Attention":                         {4, false, nil},
 }
 
 // Model is a language model with caches.
@@ -78,8 +79,10 @@ type Cache struct {
 	Input, Output int
 	// Axis is the dimension of the positions, Batch that of the sequences.
 	Axis, Batch int
-	shape       []int // as declared
-	kind        tensor.Type
+	// Buffer says that the operator accepts a buffer that is longer than its valid part.
+	Buffer bool
+	shape  []int // as declared
+	kind   tensor.Type
 }
 
 // UnsupportedError says why the phases of a language model cannot be run.
@@ -95,7 +98,7 @@ func unsupported(format string, args ...any) error {
 // Detect returns the language model in a graph, nil for a model without caches of keys and values
 // or without tokens. The error is an [UnsupportedError].
 func Detect(m *graph.Model) (*Model, error) {
-	d := detection{m: &Model{Inputs: map[int]Role{}, g: m.Main()}, inputs: map[int]int{}, outputs: map[int]int{}}
+	d := detection{m: &Model{Inputs: map[int]Role{}, g: m.Main()}, inputs: map[int]int{}, outputs: map[int]int{}, buffers: map[int]bool{}}
 	for i, id := range d.m.g.Inputs {
 		d.inputs[id] = i
 		if r, ok := names[d.m.g.Values[id].Name]; ok {
@@ -120,6 +123,7 @@ func Detect(m *graph.Model) (*Model, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.Buffer = d.buffers[p[0]]
 		d.m.Caches = append(d.m.Caches, c)
 	}
 	if err := d.sizes(); err != nil {
@@ -146,7 +150,8 @@ func cross(name string) bool {
 
 type detection struct {
 	m               *Model
-	inputs, outputs map[int]int // positions by value
+	inputs, outputs map[int]int  // positions by value
+	buffers         map[int]bool // by input: its operator accepts buffers
 }
 
 // pairs returns the positions of caches among inputs and outputs, by name or by the operator that
@@ -178,7 +183,7 @@ func (d *detection) pairs() (all [][2]int) {
 			}
 			in, isInput := d.inputs[n.Inputs[o.past+k]]
 			if out, isOutput := d.outputs[n.Outputs[1+k]]; isInput && isOutput {
-				found[in] = out
+				found[in], d.buffers[in] = out, o.buffers
 			}
 		}
 		for k, r := range o.lengths {
@@ -350,11 +355,36 @@ func (d *detection) rows(n *graph.Node, k int) int {
 // CacheBytes is the size of the keys and values of so many positions in all caches, of a batch of
 // sequences: 2 · layers · batch · positions · heads · head size · bytes of an element.
 func (m *Model) CacheBytes(batch, positions int) int64 {
-	var sum int64
+	return m.cacheBytes(batch, positions, func(*Cache) bool { return true })
+}
+
+// CopiedBytes is what a run of a phase writes to the caches beside the new keys and values: copies
+// of those before, and zeros behind them in buffers. inPlace has the names of the inputs in whose
+// memory outputs are written, by output.
+func (m *Model) CopiedBytes(p Phase, inPlace map[string]string) int64 {
+	return m.cacheBytes(p.Batch, max(m.Capacity-p.Tokens, p.Depth), func(c *Cache) bool {
+		pair := m.names(c)
+		return inPlace[pair[1]] != pair[0]
+	})
+}
+
+// Pairs returns the names of the inputs and outputs of the caches.
+func (m *Model) Pairs() (all [][2]string) {
 	for i := range m.Caches {
-		c := &m.Caches[i]
-		n := tensor.Elements(c.sized(batch, positions))
-		sum += int64(c.kind.Bytes(n))
+		all = append(all, m.names(&m.Caches[i]))
+	}
+	return all
+}
+
+func (m *Model) names(c *Cache) [2]string {
+	return [2]string{m.g.Values[m.g.Inputs[c.Input]].Name, m.g.Values[m.g.Outputs[c.Output]].Name}
+}
+
+func (m *Model) cacheBytes(batch, positions int, counts func(*Cache) bool) (sum int64) {
+	for i := range m.Caches {
+		if c := &m.Caches[i]; counts(c) {
+			sum += int64(c.kind.Bytes(tensor.Elements(c.sized(batch, positions))))
+		}
 	}
 	return sum
 }

@@ -11,7 +11,12 @@ import (
 
 // Phase is a run of a language model: so many new tokens of each sequence of a batch, after so many
 // in the cache. Prefill has an empty cache, decode one new token.
-type Phase struct{ Batch, Tokens, Depth int }
+type Phase struct {
+	Batch, Tokens, Depth int
+	// Buffers gives caches that grow, and whose operator accepts it, room for the new tokens, so that
+	// these can be written in place.
+	Buffers bool
+}
 
 // positions is the number of positions of a sequence after the phase.
 func (p Phase) positions() int { return p.Tokens + p.Depth }
@@ -41,8 +46,11 @@ func (m *Model) Feed(o inputs.Options, p Phase) (inputs.Options, error) {
 		c := &m.Caches[i]
 		v := m.g.Values[m.g.Inputs[c.Input]]
 		n := p.Depth
-		if m.Shared {
+		switch {
+		case m.Shared:
 			n = m.Capacity
+		case p.Buffers && c.Buffer:
+			n = p.positions()
 		}
 		if b := c.shape[c.Batch]; b >= 0 && b != p.Batch {
 			return o, unsupported("cache %q is for a batch of %d, not %d", v.Name, b, p.Batch)

@@ -76,6 +76,9 @@ type Def struct {
 	// InPlace allows the planner to share the memory of output 0 and input 0 when both have the
 	// same size and input 0 is not needed afterwards.
 	InPlace bool
+	// Updates lists pairs of an input and an output that may be the same memory if both have the
+	// same type and shape, such as caches that Run appends to. Run then writes only what changes.
+	Updates [][2]int
 	// Fuses says that Prepare honours Call.Activation.
 	Fuses bool
 	// Uniform returns the element that output 0 has at every position, for operators that fill a
@@ -649,6 +652,10 @@ func Axis(axis, rank int) (int, error) {
 	}
 	return a, nil
 }
+
+// SameMemory reports whether two slices are the same part of memory, such as those of a pair of
+// [Def.Updates].
+func SameMemory[E any](a, b []E) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 // Iota lists the integers below n, such as the axes of rank n.
 func Iota(n int) []int {

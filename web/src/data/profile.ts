@@ -887,6 +887,8 @@ export interface Settings {
   exact?: boolean;
   /** GarbageCollector is "off" when it was kept out of timed regions. */
   garbage_collector?: string;
+  /** InPlace maps outputs to the inputs in whose memory they were computed, such as the caches of language models. */
+  in_place?: Record<string, string>;
   /** InputKind is "random", "zeros", "file" or "made". */
   input_kind?: string;
   /** Inputs tells where each input's data came from, by input name. */

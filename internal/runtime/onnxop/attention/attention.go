@@ -22,7 +22,7 @@ func Defs() []op.Def {
 		flex,
 		elem.RealDef("LinearAttention", op.Needs(3, InferLinearAttention), PrepareLinearAttention, nil),
 		elem.RealDef("RotaryEmbedding", op.Needs(3, op.Infer(newRotary)), prepareRotary[float32], prepareRotary[float64]),
-		{Name: "TensorScatter", Since: 24, Infer: op.Needs(2, inferTensorScatter), Prepare: prepareTensorScatter},
+		{Name: "TensorScatter", Since: 24, Infer: op.Needs(2, inferTensorScatter), Prepare: prepareTensorScatter, Updates: [][2]int{{0, 0}}},
 		elem.RealDef("CausalConvWithState", op.Needs(2, InferCausalConv), PrepareCausalConv[float32], nil),
 	}
 }
@@ -337,7 +337,8 @@ func cacheType[T tensor.Real](past *tensor.Tensor) tensor.Type {
 	return tensor.Float64
 }
 
-// Fill fills to from the past, nil if absent, and new rows. It returns the view of all.
+// Fill fills to from the past, nil if absent, and new rows. If both are the same memory, it writes
+// the new rows only. It returns the view of all.
 func (q Cache[T]) Fill(p *workers.Pool, past *tensor.Tensor, fresh Heads[T], to *tensor.Tensor) Heads[T] {
 	workers.Each(p, q.Batch*q.Heads, max(1, pieceCopy/max(1, q.Total*q.Size)), filling[T]{q, past, to, fresh})
 	all := SplitHeads[T](nil, q.Total, q.Heads, q.Size)
@@ -363,6 +364,10 @@ func (q filling[T]) Piece(lo, hi int) {
 		b, h, first := n/q.Heads, n%q.Heads, q.Past
 		if q.First != nil {
 			first = q.First[b]
+		}
+		if q.past != nil && op.SameMemory(q.past.Data, q.to.Data) {
+			q.rows(b, h, n*q.Total+first)
+			continue
 		}
 		head, done := q.to.Data[n*q.Total*row:][:q.Total*row], 0
 		if q.past != nil {

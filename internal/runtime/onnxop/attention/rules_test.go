@@ -410,6 +410,10 @@ func TestTensorScatter(t *testing.T) {
 	if got := run(t, "TensorScatter", nil, 1, words([]int{1, 2, 1}, "a", "b"), words([]int{1, 1, 1}, "c"), i64(1))[0]; !cmp.Equal(got.Strings, []string{"a", "c"}) {
 		t.Errorf("%q", got.Strings)
 	}
+	same := []float32{0, 0, 9, 9}
+	if scatterRows(same, same, []float32{1, 2}, 1, 1, 2, func(int, int) int { return 0 }); !cmp.Equal(same, []float32{1, 2, 9, 9}) {
+		t.Errorf("in place: %v", same)
+	}
 	refuse(t, "write index 2 with 2 updates of 3 places", "TensorScatter", nil, cache, update, i64(0, 2))
 	refuse(t, "write index -1", "TensorScatter", round, cache, update, i64(0, -1))
 	refuse(t, "write_indices 1 for batch 2", "TensorScatter", nil, cache, update, i64(0))

@@ -169,7 +169,9 @@ func prepareTensorScatter(c *op.Call) (op.Run, error) {
 }
 
 func scatterRows[E any](dst, cache, update []E, outer, m, inner int, place func(o, r int) int) {
-	copy(dst, cache)
+	if !op.SameMemory(dst, cache) {
+		copy(dst, cache)
+	}
 	for o := range outer {
 		for r := range m {
 			copy(dst[place(o, r):][:inner], update[(o*m+r)*inner:][:inner])

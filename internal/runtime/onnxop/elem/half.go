@@ -69,8 +69,9 @@ func Widen(prepare Prepare) Prepare {
 
 // WithCaches lets a definition of float32 and others have halves as they are in pairs of an input
 // and an output, of which one may be missing: what keys and values of earlier runs are kept in.
-// All other halves are widened.
+// All other halves are widened. The pairs are the definition's Updates.
 func WithCaches(d op.Def, p32 Prepare, pairs ...[2]int) op.Def {
+	d.Updates = pairs
 	others := d.Prepare
 	d.Prepare = func(c *op.Call) (op.Run, error) {
 		var keep []*tensor.Tensor
