@@ -218,7 +218,7 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 		}
 	}
 	// weights come from memory, of which the processor asks for too little by itself
-	if rows == 1 && digits == 3 {
+	if rows == 1 {
 		for i := range 2 * bits {
 			a.PREFETCHT0(at(codes, fetchAhead+64*i))
 		}
@@ -237,6 +237,9 @@ func (a *asm) bitDigitRows(bits, digits, rows, regs int) {
 	}
 	for i := range regs { // the words are done with
 		a.VMOVUPS(at(scales, 64*i), words[i])
+		if rows == 1 {
+			a.PREFETCHT0(at(scales, fetchAhead/4+64*i))
+		}
 	}
 	a.TESTQ(zeros, zeros)
 	a.JZ(operand.LabelRef("no_zeros"))

@@ -2916,7 +2916,7 @@ no_zeros1:
 	RET
 
 // func bitDigits2x1Rows1VNNI(t *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·bitDigits2x1Rows1VNNI(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   16(AX), CX
@@ -2993,6 +2993,10 @@ chunk:
 	VPDPBUSD.BCST     12(DI), Z5, Z6
 	VPDPBUSD.BCST     12(DI), Z9, Z10
 	VPDPBUSD.BCST     12(DI), Z13, Z14
+	PREFETCHT0        4096(CX)
+	PREFETCHT0        4160(CX)
+	PREFETCHT0        4224(CX)
+	PREFETCHT0        4288(CX)
 	ADDQ              $0x00000010, DI
 	ADDQ              $0x00000100, CX
 	DECQ              R9
@@ -3002,9 +3006,13 @@ chunk:
 	VCVTDQ2PS         Z10, Z10
 	VCVTDQ2PS         Z14, Z14
 	VMOVUPS           (DX), Z0
+	PREFETCHT0        1024(DX)
 	VMOVUPS           64(DX), Z4
+	PREFETCHT0        1088(DX)
 	VMOVUPS           128(DX), Z8
+	PREFETCHT0        1152(DX)
 	VMOVUPS           192(DX), Z12
+	PREFETCHT0        1216(DX)
 	TESTQ             BX, BX
 	JZ                no_zeros
 	VPMOVSXBD         (BX), Z1
@@ -3956,9 +3964,13 @@ chunk:
 	VCVTDQ2PS         Z20, Z20
 	VFMADD132PS.BCST  72(AX), Z20, Z22
 	VMOVUPS           (DX), Z0
+	PREFETCHT0        1024(DX)
 	VMOVUPS           64(DX), Z6
+	PREFETCHT0        1088(DX)
 	VMOVUPS           128(DX), Z12
+	PREFETCHT0        1152(DX)
 	VMOVUPS           192(DX), Z18
+	PREFETCHT0        1216(DX)
 	TESTQ             BX, BX
 	JZ                no_zeros
 	VPMOVSXBD         (BX), Z1
@@ -4375,7 +4387,7 @@ no_zeros:
 	RET
 
 // func bitDigits4x1Rows1VNNI(t *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·bitDigits4x1Rows1VNNI(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   16(AX), CX
@@ -4452,6 +4464,14 @@ chunk:
 	VPDPBUSD.BCST     12(DI), Z5, Z6
 	VPDPBUSD.BCST     12(DI), Z9, Z10
 	VPDPBUSD.BCST     12(DI), Z13, Z14
+	PREFETCHT0        4096(CX)
+	PREFETCHT0        4160(CX)
+	PREFETCHT0        4224(CX)
+	PREFETCHT0        4288(CX)
+	PREFETCHT0        4352(CX)
+	PREFETCHT0        4416(CX)
+	PREFETCHT0        4480(CX)
+	PREFETCHT0        4544(CX)
 	ADDQ              $0x00000010, DI
 	ADDQ              $0x00000200, CX
 	DECQ              R9
@@ -4461,9 +4481,13 @@ chunk:
 	VCVTDQ2PS         Z10, Z10
 	VCVTDQ2PS         Z14, Z14
 	VMOVUPS           (DX), Z0
+	PREFETCHT0        1024(DX)
 	VMOVUPS           64(DX), Z4
+	PREFETCHT0        1088(DX)
 	VMOVUPS           128(DX), Z8
+	PREFETCHT0        1152(DX)
 	VMOVUPS           192(DX), Z12
+	PREFETCHT0        1216(DX)
 	TESTQ             BX, BX
 	JZ                no_zeros
 	VPMOVSXBD         (BX), Z1
@@ -5419,9 +5443,13 @@ chunk:
 	VCVTDQ2PS         Z20, Z20
 	VFMADD132PS.BCST  72(AX), Z20, Z22
 	VMOVUPS           (DX), Z0
+	PREFETCHT0        1024(DX)
 	VMOVUPS           64(DX), Z6
+	PREFETCHT0        1088(DX)
 	VMOVUPS           128(DX), Z12
+	PREFETCHT0        1152(DX)
 	VMOVUPS           192(DX), Z18
+	PREFETCHT0        1216(DX)
 	TESTQ             BX, BX
 	JZ                no_zeros
 	VPMOVSXBD         (BX), Z1
@@ -5838,7 +5866,7 @@ no_zeros:
 	RET
 
 // func bitDigits8x1Rows1VNNI(t *byte)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·bitDigits8x1Rows1VNNI(SB), NOSPLIT, $0-8
 	MOVQ   t+0(FP), AX
 	MOVQ   16(AX), CX
@@ -5896,6 +5924,22 @@ chunk:
 	VPDPBUSD.BCST     12(DI), Z5, Z6
 	VPDPBUSD.BCST     12(DI), Z9, Z10
 	VPDPBUSD.BCST     12(DI), Z13, Z14
+	PREFETCHT0        4096(CX)
+	PREFETCHT0        4160(CX)
+	PREFETCHT0        4224(CX)
+	PREFETCHT0        4288(CX)
+	PREFETCHT0        4352(CX)
+	PREFETCHT0        4416(CX)
+	PREFETCHT0        4480(CX)
+	PREFETCHT0        4544(CX)
+	PREFETCHT0        4608(CX)
+	PREFETCHT0        4672(CX)
+	PREFETCHT0        4736(CX)
+	PREFETCHT0        4800(CX)
+	PREFETCHT0        4864(CX)
+	PREFETCHT0        4928(CX)
+	PREFETCHT0        4992(CX)
+	PREFETCHT0        5056(CX)
 	ADDQ              $0x00000010, DI
 	ADDQ              $0x00000400, CX
 	DECQ              R9
@@ -5905,9 +5949,13 @@ chunk:
 	VCVTDQ2PS         Z10, Z10
 	VCVTDQ2PS         Z14, Z14
 	VMOVUPS           (DX), Z0
+	PREFETCHT0        1024(DX)
 	VMOVUPS           64(DX), Z4
+	PREFETCHT0        1088(DX)
 	VMOVUPS           128(DX), Z8
+	PREFETCHT0        1152(DX)
 	VMOVUPS           192(DX), Z12
+	PREFETCHT0        1216(DX)
 	TESTQ             BX, BX
 	JZ                no_zeros
 	VPMOVSXBD         (BX), Z1
@@ -6797,9 +6845,13 @@ chunk:
 	VCVTDQ2PS         Z20, Z20
 	VFMADD132PS.BCST  72(AX), Z20, Z22
 	VMOVUPS           (DX), Z0
+	PREFETCHT0        1024(DX)
 	VMOVUPS           64(DX), Z6
+	PREFETCHT0        1088(DX)
 	VMOVUPS           128(DX), Z12
+	PREFETCHT0        1152(DX)
 	VMOVUPS           192(DX), Z18
+	PREFETCHT0        1216(DX)
 	TESTQ             BX, BX
 	JZ                no_zeros
 	VPMOVSXBD         (BX), Z1
