@@ -39,6 +39,9 @@ type Level struct {
 	// computer it is the rate of a layer where one reached more, here or in a slower
 	// level.
 	BytesPerSecond float64 `json:"bytes_per_second"`
+	// ReadBytesPerSecond is the rate of the quickest round that only reads, absent where it was
+	// not measured.
+	ReadBytesPerSecond *float64 `json:"read_bytes_per_second,omitzero"`
 	// MeasuredBytesPerSecond is the rate of the quickest round and ReachedBy the index
 	// of the layer that reached more, both absent without one.
 	MeasuredBytesPerSecond *float64 `json:"measured_bytes_per_second,omitzero"`
@@ -226,7 +229,7 @@ func (c *checker) peaks(t *Target, layers int) {
 		at := fmt.Sprintf("target.levels[%d]", i)
 		c.need(at+".name", l.Name)
 		c.counts(at, named{"bytes", l.Bytes})
-		c.reals(at, realNamed{"bytes_per_second", &l.BytesPerSecond}, realNamed{"measured_bytes_per_second", l.MeasuredBytesPerSecond})
+		c.reals(at, realNamed{"bytes_per_second", &l.BytesPerSecond}, realNamed{"read_bytes_per_second", l.ReadBytesPerSecond}, realNamed{"measured_bytes_per_second", l.MeasuredBytesPerSecond})
 		c.reachedBy(at, l.ReachedBy, layers)
 		c.fraction(at+".spread", l.Spread)
 	}

@@ -212,7 +212,7 @@ func weightsRead(p *profile.Profile) *int64 {
 }
 
 // roof places a phase under the roofline of its profile, as one layer that reads weights and caches
-// once.
+// once. Memory has the rate of reading, or that of a copy if the former is not known.
 func roof(ph *profile.Phase, p *profile.Profile) {
 	if ph.Ops == nil || ph.WeightsReadBytes == nil {
 		return
@@ -221,13 +221,20 @@ func roof(ph *profile.Phase, p *profile.Profile) {
 		Ops: ph.Ops, BytesRead: new(*ph.WeightsReadBytes + ph.CacheReadBytes), BytesWritten: &ph.CacheWrittenBytes,
 		Latency: ph.Latency, Computes: arithmetic(p),
 	}
-	if r := p.Target.RoofOf(&whole); r != nil && r.OpsPerSecond != nil && r.BytesPerSecond != nil {
-		ph.Roof = r
+	r := p.Target.RoofOf(&whole)
+	if r == nil || r.OpsPerSecond == nil || r.BytesPerSecond == nil {
+		return
 	}
+	for i := range p.Target.Levels {
+		if l := &p.Target.Levels[i]; l.Name == r.Level && l.ReadBytesPerSecond != nil {
+			r.BytesPerSecond = l.ReadBytesPerSecond
+		}
+	}
+	ph.Roof = r
 }
 
-// mostRaise is by how much a phase may exceed the rate of a level of memory, which copies measure:
-// one that only reads is up to twice as fast.
+// mostRaise is by how much a phase may exceed the rate of a level of memory: without a rate of
+// reading, that of a copy counts, and other programs may have slowed the measurement down.
 const mostRaise = 2
 
 // raise raises the rate of a level of memory to that of the fastest phase, and compares all phases

@@ -129,4 +129,10 @@ func TestRaise(t *testing.T) {
 		t.Errorf("2.5 times the rate of memory: %+v", ps[0].Roof)
 	}
 	near("beside a phase without a limit", ps[1].Roof.Use, 0.625)
+	// The rate of reading counts where it is known.
+	read := of(1, 1)
+	read.Profile.Target.Levels[0].ReadBytesPerSecond = new(4e6)
+	ps = phases.Merge(m, []phases.Run{read}).Language.Phases
+	near("measured by reading", ps[0].Roof.Use, 0.25)
+	near("tokens/s at the rate of reading", ps[0].RoofTokensPerS, 4)
 }

@@ -80,6 +80,9 @@ func Put(t *profile.Target, r *rates.Rates, w *Way, host *profile.Host) {
 		if l.Bytes > 0 {
 			v.Bytes = new(l.Bytes)
 		}
+		if l.Read.Best > 0 {
+			v.ReadBytesPerSecond = new(l.Read.Best)
+		}
 		t.Levels = append(t.Levels, v)
 	}
 	if n := len(t.Levels); n > 0 && t.Levels[n-1].Bytes == nil {

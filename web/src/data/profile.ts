@@ -517,6 +517,8 @@ export interface Level {
   name: string;
   /** MeasuredBytesPerSecond is the rate of the quickest round and ReachedBy the index of the layer that reached more, both absent without one. */
   reached_by?: number;
+  /** ReadBytesPerSecond is the rate of the quickest round that only reads, absent where it was not measured. */
+  read_bytes_per_second?: number;
   /** Spread is how far the median of the rounds lies below the quickest one, as a part of it. */
   spread?: number;
 }

@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opmeter/opmeter/internal/base/hugepages"
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
+	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/machine"
 	"github.com/opmeter/opmeter/internal/measure/machine/rates"
@@ -161,46 +163,57 @@ func productRound(pool *workers.Pool, s product, make func(product) func()) (rou
 	}, float64(n * repeat * s.macs())
 }
 
-// cacheRound returns a round that copies within buffers of touch bytes, one for each thread, and
-// the bytes that it reads and writes.
-func cacheRound(pool *workers.Pool, touch int64) (round func(), bytes float64) {
-	n := pool.Threads()
-	bufs := make([][]byte, n)
-	for i := range bufs {
-		bufs[i] = buffer(touch)
+// mover returns a function that copies one half of a buffer to the other, or reads both: it moves
+// as many bytes as the buffer has.
+func mover(reads bool) func(b []float32) {
+	if reads {
+		return func(b []float32) { vectors.Dot(b[:len(b)/2], b[len(b)/2:]) }
 	}
-	half := touch / 2
+	return func(b []float32) { copy(b[len(b)/2:], b[:len(b)/2]) }
+}
+
+// cacheRound returns a round that copies within buffers of touch bytes, one for each thread, or
+// reads them, and the bytes that it reads and writes.
+func cacheRound(pool *workers.Pool, touch int64, reads bool) (round func(), bytes float64) {
+	n := pool.Threads()
+	bufs := make([][]float32, n)
+	for i := range bufs {
+		bufs[i] = buffer(touch / 8 * 8)
+	}
+	half, move := touch/2, mover(reads)
 	repeat := int(max(1, 1<<18/half)) // tens of microseconds, as above
 	return func() {
 		pool.For(n, 1, func(lo, hi int) {
 			for _, b := range bufs[lo:hi] {
 				for range repeat {
-					copy(b[half:2*half], b[:half])
+					move(b)
 				}
 			}
 		})
-	}, float64(2*half) * float64(n*repeat)
+	}, float64(touch/8*8) * float64(n*repeat)
 }
 
-// buffer allocates a buffer and writes to every page, because the system allocates pages on first
-// write.
-func buffer(size int64) []byte {
-	buf := make([]byte, size)
-	const page = 4096
+// buffer allocates a buffer in the kind of pages that tensors and weights have. It writes to every
+// page, because the system allocates pages on first write.
+func buffer(size int64) []float32 {
+	buf := hugepages.Make[float32](int(size / 4))
+	const page = 4096 / 4
 	for i := 0; i < len(buf); i += page {
 		buf[i] = 1
 	}
 	return buf
 }
 
-// memoryRound returns a round that copies one half of a buffer to the other; it reads and writes as
-// many bytes as the buffer has.
-func memoryRound(pool *workers.Pool, buf []byte) func() {
-	from, to := buf[:len(buf)/2], buf[len(buf)/2:]
-	const block = 1 << 20
+// memoryRound returns a round that copies one half of every block of a buffer to the other half, or
+// reads it.
+func memoryRound(pool *workers.Pool, buf []float32, reads bool) func() {
+	const block = 1 << 19
+	move := mover(reads)
 	return func() {
-		pool.For(len(from)/block, 4, func(lo, hi int) {
-			copy(to[lo*block:hi*block], from[lo*block:hi*block])
+		pool.For(len(buf)/block, 4, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				move(buf[i*block:][:block])
+			}
 		})
 	}
 }

@@ -26,7 +26,7 @@ func TestRates(t *testing.T) {
 		}
 		all := map[string]rates.Rate{"float": r.Float, "integer": r.Integer}
 		for i, l := range r.Levels {
-			all[l.Name] = l.Rate
+			all[l.Name], all[l.Name+" read"] = l.Rate, l.Read
 			if want := []struct {
 				name  string
 				bytes int64
@@ -34,8 +34,8 @@ func TestRates(t *testing.T) {
 				t.Errorf("%d threads: level %d is %s of %d bytes, want %v", threads, i, l.Name, l.Bytes, want)
 			}
 		}
-		if len(all) != 6 {
-			t.Errorf("%d threads: %d rates, want 6", threads, len(all))
+		if len(all) != 10 {
+			t.Errorf("%d threads: %d rates, want 10", threads, len(all))
 		}
 		for name, v := range all {
 			if !(v.Best >= 1e6 && v.Best <= 1e15 && v.Median <= v.Best && v.Median > 0) {

@@ -2,7 +2,6 @@ package peaks
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"time"
 
@@ -38,6 +37,7 @@ type part struct {
 	dtype  string // of a product
 	name   string // of a cache
 	bytes  int64  // capacity of the cache
+	reads  bool   // only
 	round  func()
 	amount float64
 	slices int
@@ -88,9 +88,12 @@ func (o *Options) caches() (l1, l2, l3 int64) {
 
 // cache adds a cache with a buffer of touch bytes for each thread.
 func (p *Probe) cache(name string, bytes, touch int64) {
-	if bytes > 0 && touch >= 4096 {
-		round, moved := cacheRound(p.o.Pool, touch)
-		p.parts = append(p.parts, &part{name: name, bytes: bytes, round: round, amount: moved})
+	if bytes <= 0 || touch < 4096 {
+		return
+	}
+	for _, reads := range []bool{false, true} {
+		round, moved := cacheRound(p.o.Pool, touch, reads)
+		p.parts = append(p.parts, &part{name: name, bytes: bytes, reads: reads, round: round, amount: moved})
 	}
 }
 
@@ -225,7 +228,11 @@ func (p *Probe) End(ctx context.Context) (r rates.Rates, earlier bool, err error
 	}
 	for _, x := range p.parts {
 		rate := x.rate()
-		if x.name != "" {
+		switch {
+		case x.name != "" && x.reads:
+			p.r.Levels[len(p.r.Levels)-1].Read = rate // of the same level
+			continue
+		case x.name != "":
 			p.r.Levels = append(p.r.Levels, rates.Level{Name: x.name, Bytes: x.bytes, Rate: rate})
 			continue
 		}
@@ -254,10 +261,13 @@ func (p *Probe) memory(cache int64, start time.Time) {
 		return
 	}
 	buf := buffer(r.Buffer)
-	x := &part{name: "memory", round: memoryRound(p.o.Pool, buf), amount: float64(len(buf))}
-	for x.slices < leastSlices || !x.settled() && x.slices < rates.MostPasses*leastSlices && p.now().Sub(start) < lastTime {
-		p.slice(x)
+	level := rates.Level{Name: "memory"}
+	for i, rate := range []*rates.Rate{&level.Rate, &level.Read} {
+		x := &part{round: memoryRound(p.o.Pool, buf, i > 0), amount: float64(r.Buffer)}
+		for x.slices < leastSlices || !x.settled() && x.slices < rates.MostPasses*leastSlices && p.now().Sub(start) < lastTime {
+			p.slice(x)
+		}
+		*rate = x.rate()
 	}
-	r.Levels = append(r.Levels, rates.Level{Name: "memory", Rate: x.rate()})
-	runtime.KeepAlive(buf)
+	r.Levels = append(r.Levels, level)
 }

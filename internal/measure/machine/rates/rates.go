@@ -42,8 +42,10 @@ type Level struct {
 	Name string
 	// Bytes is its capacity for all threads together, 0 for main memory.
 	Bytes int64
-	// Rate is bytes read and written per second.
+	// Rate is bytes read and written per second by a copy.
 	Rate
+	// Read is bytes per second of reading only, 0 if not measured.
+	Read Rate
 }
 
 // Rates holds the peak rates of this computer as the engine can use it.
