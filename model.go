@@ -1,6 +1,9 @@
 package opmeter
 
 import (
+	"errors"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/opmeter/opmeter/internal/bridge"
@@ -9,12 +12,16 @@ import (
 	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/runtime/describe"
 	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/llm"
 	"github.com/opmeter/opmeter/profile"
 )
 
 // Model is an open model. Its weights are views into the file: it must stay open, and the file
 // unchanged, while it is in use. It is safe for concurrent use.
-type Model struct{ in *bridge.Model }
+type Model struct {
+	in    *bridge.Model
+	parts parts
+}
 
 func init() {
 	bridge.Of = func(m any) *bridge.Model { return m.(*Model).in }
@@ -31,13 +38,45 @@ func init() {
 // file changes while the model is in use, the next use returns a [ModelError] that wraps
 // [ErrChanged]. If the external data of an ONNX model is missing, only [Count] works: other uses
 // return the error. The error is a [ModelError].
+//
+// A folder with the files of one language model is that model: its genai_config.json or config.json
+// says how its inputs are named and how long they may be. The model is the decoder. [Phases] also run
+// the encoder, and the decoder for the first tokens where it has a file of its own.
 func Open(path string) (*Model, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		if m, err := OpenParts(path); m != nil || err != nil {
+			return m, err
+		}
+	}
+	return openFile(path)
+}
+
+// OpenParts opens one language model in several files: a folder as [Open] describes it, or an encoder
+// and a decoder, or decoders without and with caches, as their names say: "encoder_model.onnx",
+// "decoder_with_past_model.onnx". A config.json beside the decoder is read. The model is nil without
+// an error if these are other models.
+func OpenParts(paths ...string) (*Model, error) {
+	find := func() (*llm.Files, error) { return llm.Group(paths) }
+	if len(paths) == 1 {
+		find = func() (*llm.Files, error) { return llm.Folder(paths[0]) }
+	}
+	f, err := find()
+	if err != nil {
+		return nil, modelError(strings.Join(paths, " "), err)
+	}
+	if f == nil {
+		return nil, nil //nolint:nilnil // these are other models
+	}
+	return openParts(f)
+}
+
+func openFile(path string) (*Model, error) {
 	t := time.Now()
 	g, err := modelfile.OpenShapes(path)
 	if err != nil {
 		return nil, modelError(path, err)
 	}
-	return &Model{bridge.NewModel(g, nil, time.Since(t))}, nil
+	return &Model{in: bridge.NewModel(g, nil, time.Since(t))}, nil
 }
 
 // OpenBytes reads a model from memory; data must not change while the model is in use. The name
@@ -49,12 +88,12 @@ func OpenBytes(name string, data []byte) (*Model, error) {
 	if err != nil {
 		return nil, modelError(name, err)
 	}
-	return &Model{bridge.NewModel(g, data, time.Since(t))}, nil
+	return &Model{in: bridge.NewModel(g, data, time.Since(t))}, nil
 }
 
 // Close releases the file, at the latest when work that was stopped has ended. The model must not
 // be used afterwards.
-func (m *Model) Close() error { return m.in.Close() }
+func (m *Model) Close() error { return errors.Join(m.in.Close(), m.parts.close()) }
 
 // Format is "tflite", "onnx" or "gguf".
 func (m *Model) Format() string { return m.in.Graph.Format }

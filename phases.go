@@ -23,31 +23,49 @@ const (
 
 // Phases lists the phases of a language model with caches of keys and values. Caches are filled with
 // random numbers, in place of generating them. Tokenizer and sampling are not included.
+//
+// A model with an encoder has its runs as phases, too. If its file leaves the length of the encoder's
+// input open, as those of T5 do, prompts are what the encoder reads, and prefill has one token.
 type Phases struct {
-	// Prompts are numbers of tokens: each is a prefill with an empty cache.
+	// Prompts are numbers of tokens: each is a prefill with an empty cache, or a run of an encoder.
 	Prompts []int
 	// Contexts are numbers of positions in the cache: each is a decode of one token.
 	Contexts []int
 }
 
-// DefaultPhases returns phases that suit a model: a prompt of 128 tokens, and contexts of 0 and 1024
-// positions, or less in a model with fewer positions. It is nil for a model without caches, or one
-// whose phases cannot be run.
+// DefaultPhases returns phases that suit a model: a prompt of 128 tokens, or 4 for a decoder beside
+// an encoder of sound or images, and contexts of 0 and 1024 positions, or less in a model with fewer
+// positions. It is nil for a model without caches, or one whose phases cannot be run.
 func DefaultPhases(m *Model) *Phases {
-	l, err := llm.Detect(m.in.Graph)
+	l, err := m.language()
 	if l == nil || err != nil {
 		return nil
 	}
 	p := &Phases{Prompts: []int{128}, Contexts: []int{0, 1024}}
-	if n := l.Context; n > 0 {
-		p.Prompts[0], p.Contexts[1] = min(p.Prompts[0], max(n/2, 1)), min(p.Contexts[1], n-1)
+	n := l.decoder.l.Context
+	if n > 0 {
+		p.Contexts[1] = min(p.Contexts[1], n-1)
+	}
+	switch {
+	case l.open:
+		if e := l.encoder.l; e != nil && e.Context > 0 {
+			p.Prompts[0] = min(p.Prompts[0], e.Context)
+		}
+	case l.decoder.l.Encoded():
+		p.Prompts[0] = startTokens
+		fallthrough
+	case n > 0:
+		p.Prompts[0] = min(p.Prompts[0], max(n/2, 1))
 	}
 	p.Contexts = slices.Compact(p.Contexts)
-	if p.check(l, 1) != nil {
+	if l.check(p, 1) != nil {
 		return nil
 	}
 	return p
 }
+
+// startTokens is the number of tokens that Whisper starts with: the language and what to do.
+const startTokens = 4
 
 // validate checks the phases without a model, with the options that they exclude.
 func (p *Phases) validate(o *Options) error {
@@ -92,27 +110,6 @@ func (p *Phases) validate(o *Options) error {
 	return nil
 }
 
-// list returns the phases, prefills first, each from the least.
-func (p *Phases) list(batch int) (runs []phases.Run) {
-	for _, n := range slices.Sorted(slices.Values(p.Prompts)) {
-		runs = append(runs, phases.Run{Kind: profile.PrefillPhase, Phase: llm.Phase{Batch: batch, Tokens: n}})
-	}
-	for _, d := range slices.Sorted(slices.Values(p.Contexts)) {
-		runs = append(runs, phases.Run{Kind: profile.DecodePhase, Phase: llm.Phase{Batch: batch, Tokens: 1, Depth: d}})
-	}
-	return runs
-}
-
-// check returns an error if a model cannot run one of the phases.
-func (p *Phases) check(l *llm.Model, batch int) error {
-	for _, r := range p.list(batch) {
-		if err := l.Check(r.Phase); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // phaseInputs makes the inputs of a phase.
 type phaseInputs struct {
 	model *llm.Model
@@ -125,13 +122,13 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	if err != nil {
 		return nil, err
 	}
-	l, err := llm.Detect(m.in.Graph)
+	l, err := m.language()
 	if err == nil && l == nil {
 		err = errors.New("the model has no caches of keys and values, such as the inputs past_key_values.* of language models: leave the phases out")
 	}
 	batch := max(o.Inputs.Batch, 1)
 	if err == nil {
-		err = o.Phases.check(l, batch)
+		err = l.check(o.Phases, batch)
 	}
 	if err != nil {
 		return nil, &OptionError{Option: "Phases", Text: err.Error(), Err: err}
@@ -143,19 +140,20 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	defer release()
 	// Each measurement sets the memory limit: they end in any order.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
-	runs := o.Phases.list(batch)
-	g := group{m: m, together: m.holds(l, runs, h.Feed.MaxBytes), count: len(runs)}
+	runs, parts := l.list(o.Phases, batch)
+	l.decoder.l.Share(longest(runs))
+	g := group{together: holds(parts, runs, h.Feed.MaxBytes), count: len(runs)}
 	errs := make([]error, len(runs))
 	var all sync.WaitGroup
 	report := share(o.Progress, len(runs))
 	for i := range runs {
 		one := o
-		one.Phases, one.Inputs.phase, one.Progress = nil, &phaseInputs{l, runs[i].Phase}, report(i)
+		one.Phases, one.Inputs.phase, one.Progress = nil, &phaseInputs{parts[i].l, runs[i].Phase}, report(i)
 		one.Inputs.phase.Buffers = o.Engine == nil
 		if i < len(runs)-1 {
 			one.Journal = ""
 		}
-		measure := func() { errs[i] = g.measure(ctx, one, &runs[i]) }
+		measure := func() { errs[i] = g.measure(ctx, parts[i].m, one, &runs[i]) }
 		if g.together {
 			all.Go(measure)
 		} else {
@@ -163,7 +161,7 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 		}
 	}
 	all.Wait()
-	p := phases.Merge(l, runs)
+	p := phases.Merge(l.decoder.l, runs)
 	if p == nil {
 		return nil, errors.Join(errs[0], ctx.Err())
 	}
@@ -173,6 +171,7 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 			Text: "The phases were measured one after the other: the memory does not hold the model once for each. --max-memory sets another limit.",
 		})
 	}
+	p.Findings = append(p.Findings, l.findings()...)
 	for i, err := range errs {
 		if err == nil {
 			err = runs[i].Err()
@@ -184,9 +183,8 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	return p, p.Validate()
 }
 
-// group is a number of measurements of a model under one lease.
+// group is a number of measurements under one lease.
 type group struct {
-	m *Model
 	// together says that they are interleaved and share the memory.
 	together bool
 	count    int
@@ -194,19 +192,19 @@ type group struct {
 }
 
 // measure makes the profile of one of them.
-func (g *group) measure(ctx context.Context, o Options, r *phases.Run) (err error) {
+func (g *group) measure(ctx context.Context, m *Model, o Options, r *phases.Run) (err error) {
 	var turn *external.Turn
 	if g.together {
 		turn = g.turns.Join()
 	}
 	if o.Engine != nil {
-		if r.Counts, err = g.m.count(o.Inputs, false); err != nil {
+		if r.Counts, err = m.count(o.Inputs, false); err != nil {
 			return err
 		}
-		r.Profile, err = g.m.profileExternal(ctx, o, turn)
+		r.Profile, err = m.profileExternal(ctx, o, turn)
 		return err
 	}
-	h, err := o.host(g.m)
+	h, err := o.host(m)
 	if err != nil {
 		return err
 	}
@@ -219,27 +217,21 @@ func (g *group) measure(ctx context.Context, o Options, r *phases.Run) (err erro
 		}
 		h.Turn = turn.Wait
 	}
-	r.Profile, err = g.m.collect(ctx, h, o.Journal)
+	r.Profile, err = m.collect(ctx, h, o.Journal)
 	return err
 }
 
 // holds reports whether a limit of memory holds a session for each phase: weights as the engine packs
 // them, and the caches before and after.
-func (m *Model) holds(l *llm.Model, runs []phases.Run, limit int) bool {
+func holds(parts []part, runs []phases.Run, limit int) bool {
 	if limit <= 0 {
 		return true
 	}
-	weights := 0
-	for _, g := range m.in.Graph.Graphs {
-		for _, v := range g.Values {
-			if v.Const != nil {
-				weights += len(v.Const.Data)
-			}
-		}
-	}
 	need := 0
-	for _, r := range runs {
-		need = max(need, 2*weights+3*int(l.CacheBytes(r.Phase.Batch, r.Phase.Tokens+r.Phase.Depth)))
+	for i := range runs {
+		l, p := parts[i].l, runs[i].Phase
+		caches := l.CacheBytes(p.Batch, p.Tokens+p.Depth) + l.CrossBytes(p.Batch, l.Positions(p))
+		need = max(need, 2*parts[i].weights()+3*int(caches))
 	}
 	return need < limit/len(runs)
 }

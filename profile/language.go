@@ -6,9 +6,12 @@ import "fmt"
 type LanguageModel struct {
 	// Cache describes the caches.
 	Cache KVCache `json:"cache"`
+	// EncoderLength is the number of positions that the decoder reads of an encoder, absent for models
+	// without one.
+	EncoderLength *int64 `json:"encoder_length,omitzero"`
 	// ContextLength is the largest number of positions, as the file says.
 	ContextLength *int64 `json:"context_length,omitzero"`
-	// Phases are the measured ones: prefills, then decodes.
+	// Phases are the measured ones: runs of an encoder, prefills, then decodes.
 	Phases []Phase `json:"phases"`
 }
 
@@ -26,6 +29,10 @@ type KVCache struct {
 	Capacity *int64 `json:"capacity,omitzero"`
 	// PositionBytes is the size of one position in all caches, for one sequence.
 	PositionBytes int64 `json:"position_bytes"`
+	// CrossBytes is the size of the keys and values of the encoder's positions, StateBytes that of
+	// states which no position adds to. Both are for one sequence, and absent without such caches.
+	CrossBytes *int64 `json:"cross_bytes,omitzero"`
+	StateBytes *int64 `json:"state_bytes,omitzero"`
 }
 
 // PhaseKind names a phase.
@@ -33,6 +40,7 @@ type PhaseKind string
 
 // Phases of a language model.
 const (
+	EncodePhase  PhaseKind = "encode"  // the input of an encoder
 	PrefillPhase PhaseKind = "prefill" // the tokens of a prompt, with an empty cache
 	DecodePhase  PhaseKind = "decode"  // one token, with a filled cache
 )
@@ -41,16 +49,16 @@ const (
 type Phase struct {
 	// Kind names the phase.
 	Kind PhaseKind `json:"kind"`
-	// Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the
-	// positions in the cache before.
+	// Batch is the number of sequences, Tokens that of the new tokens of each, or of the positions
+	// that an encoder makes, Context that of the positions in the cache before.
 	Batch   int64 `json:"batch"`
 	Tokens  int64 `json:"tokens"`
 	Context int64 `json:"context"`
 	// Quantity is the key of the layers' times in this phase: latency_s in the phase that the other
 	// figures of the profile are of.
 	Quantity string `json:"quantity"`
-	// Latency is the recommended figure: time to first token of a prefill, time per output token of
-	// a decode, without tokenizer and sampling.
+	// Latency is the recommended figure, without tokenizer and sampling: time to first token of a
+	// prefill, beside the time of the encoder in models with one; time per output token of a decode.
 	Latency *Metric `json:"latency_s,omitzero"`
 	// TokensPerS is the number of tokens of all sequences divided by Latency.
 	TokensPerS *Metric `json:"tokens_per_s,omitzero"`
@@ -63,7 +71,8 @@ type Phase struct {
 	// WeightsReadBytes is the size of the weights that the layers read: as stored, of tables of
 	// embeddings only the rows of the tokens.
 	WeightsReadBytes *int64 `json:"weights_read_bytes,omitzero"`
-	// CacheReadBytes is the size of the keys and values before, CacheWrittenBytes of the new ones.
+	// CacheReadBytes is the size of the keys, values and states before, CacheWrittenBytes of the new
+	// ones.
 	CacheReadBytes    int64 `json:"cache_read_bytes"`
 	CacheWrittenBytes int64 `json:"cache_written_bytes"`
 	// CacheCopiedBytes is what the engine writes to the caches after the run beside the new ones:
@@ -81,10 +90,10 @@ type Phase struct {
 
 // Name says which phase it is: "prefill 128", "decode at 1024".
 func (p *Phase) Name() string {
-	if p.Kind == PrefillPhase {
-		return fmt.Sprintf("prefill %d", p.Tokens)
+	if p.Kind == DecodePhase {
+		return fmt.Sprintf("decode at %d", p.Context)
 	}
-	return fmt.Sprintf("decode at %d", p.Context)
+	return fmt.Sprintf("%s %d", p.Kind, p.Tokens)
 }
 
 func (c *checker) language(l *LanguageModel) {
@@ -95,10 +104,11 @@ func (c *checker) language(l *LanguageModel) {
 	k := &l.Cache
 	c.need(at+".cache.dtype", k.DType)
 	c.counts(at, named{"cache.layers", &k.Layers}, named{"cache.heads", k.Heads}, named{"cache.head_size", k.HeadSize},
-		named{"cache.capacity", k.Capacity}, named{"cache.position_bytes", &k.PositionBytes}, named{"context_length", l.ContextLength})
+		named{"cache.capacity", k.Capacity}, named{"cache.position_bytes", &k.PositionBytes}, named{"cache.cross_bytes", k.CrossBytes}, named{"cache.state_bytes", k.StateBytes},
+		named{"encoder_length", l.EncoderLength}, named{"context_length", l.ContextLength})
 	for i := range l.Phases {
 		p, at := &l.Phases[i], fmt.Sprintf("%s.phases[%d]", at, i)
-		c.word(at+".kind", string(p.Kind), string(PrefillPhase), string(DecodePhase))
+		c.word(at+".kind", string(p.Kind), string(EncodePhase), string(PrefillPhase), string(DecodePhase))
 		if !isKey(p.Quantity) {
 			c.fail(at+".quantity:", "%v", badKey(p.Quantity))
 		}

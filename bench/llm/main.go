@@ -158,7 +158,7 @@ func logits(file string) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := llm.Detect(m)
+	l, err := llm.Detect(m, llm.Setup{})
 	if err != nil {
 		return nil, err
 	}

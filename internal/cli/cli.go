@@ -35,6 +35,9 @@ type app struct {
 
 	signature string // of a TFLite file, "" for its first graph
 
+	// parts are the files of the one language model to measure, nil for models in one file each.
+	parts []string
+
 	besides time.Duration // limit for an engine beside opmeter's own, 0 for the usual one
 
 	stdin     string // file with what standard input held, where "-" named it

@@ -212,6 +212,9 @@ func (a *app) withModel(path string, do func(m *opmeter.Model) error) (err error
 
 // openModel opens a model with the signature of the command line.
 func (a *app) openModel(path string) (*opmeter.Model, error) {
+	if a.parts != nil {
+		return opmeter.OpenParts(a.parts...)
+	}
 	m, err := opmeter.Open(path)
 	if err != nil || a.signature == "" {
 		return m, err

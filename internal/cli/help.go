@@ -106,10 +106,12 @@ with an empty cache, and decode of one token after --context positions in the ca
 interleaved, each for --time. The caches are filled with random numbers. --batch sets the number of
 sequences. The table has the layers of decode after the most positions, and a column of times for
 each other phase. Tokenizer and sampling are not included. --phases=false measures one inference, as
---dim, --shape and --input do. docs/llm.md explains the figures.`
+--dim, --shape and --input do. Files of an encoder and a decoder, or a folder with a config.json or
+genai_config.json, are one model, and the encoder has a phase. docs/llm.md explains the figures.`
 		},
 		`  opmeter profile llm.onnx
-  opmeter profile llm.onnx --prompt 128,512 --context 0,1024`,
+  opmeter profile llm.onnx --prompt 128,512 --context 0,1024
+  opmeter profile encoder_model.onnx decoder_model_merged.onnx`,
 		[]string{"phases", "prompt", "context"},
 		[]string{"phases", "prompt", "context"},
 	},

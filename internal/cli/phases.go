@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -76,11 +77,33 @@ func (f *phaseFlags) of(m *opmeter.Model, single bool) (p *opmeter.Phases, auto 
 	return p, false
 }
 
+// parts returns the files that make one language model whose phases can be run, or its folder, nil
+// for other models.
+func (f *phaseFlags) parts(args []string) ([]string, error) {
+	if !f.asked && !f.auto {
+		return nil, nil
+	}
+	var m *opmeter.Model
+	var err error
+	if len(args) > 1 {
+		m, err = opmeter.OpenParts(args...)
+	} else if st, statErr := os.Stat(args[0]); statErr == nil && st.IsDir() {
+		m, err = opmeter.OpenParts(args...)
+	}
+	if m == nil || err != nil {
+		return nil, told(err)
+	}
+	if f.auto && opmeter.DefaultPhases(m) == nil {
+		args = nil
+	}
+	return args, told(m.Close())
+}
+
 // sayPhases tells that a model is measured in phases.
 func (a *app) sayPhases(p *opmeter.Phases) {
-	s := fmt.Sprintf("prefill of %d tokens", slices.Max(p.Prompts))
+	s := fmt.Sprintf("a prompt of %d tokens", slices.Max(p.Prompts))
 	for i, d := range p.Contexts {
-		s += []string{", and of one token after ", " and "}[min(i, 1)] + fmt.Sprint(d)
+		s += []string{", and one token after ", " and "}[min(i, 1)] + fmt.Sprint(d)
 	}
 	fmt.Fprintf(a.err, "opmeter: a language model with caches: measuring %s (--phases=false: one inference)\n", s)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/testing/decoder"
 	"github.com/opmeter/opmeter/profile"
@@ -25,7 +26,7 @@ func TestPhases(t *testing.T) {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const said = "opmeter: a language model with caches: measuring prefill of 32 tokens, and of one token after 0 and 63 (--phases=false: one inference)\n"
+	const said = "opmeter: a language model with caches: measuring a prompt of 32 tokens, and one token after 0 and 63 (--phases=false: one inference)\n"
 	for _, tt := range []struct {
 		args   string
 		status int
@@ -92,6 +93,65 @@ func TestPhasesOfLists(t *testing.T) {
 		if n := strings.Count(out.String(), `"language_model"`); n > 0 != tt.phases {
 			t.Errorf("%v: %d profiles have phases", tt.flags, n)
 		}
+	}
+}
+
+// TestPhasesOfParts measures an encoder and a decoder as one model, as a folder or as files.
+func TestPhasesOfParts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := decoder.NewPair(decoder.Small, decoder.Merged)
+	var files []string
+	for _, m := range []*graph.Model{p.Encoder, p.Decoder} {
+		data, err := onnx.Encode(m)
+		files = append(files, filepath.Join(dir, m.Path))
+		if err == nil {
+			err = os.WriteFile(files[len(files)-1], data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"max_target_positions": 64}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const said = "opmeter: a language model with caches: measuring a prompt of 4 tokens, and one token after 0 and 63 (--phases=false: one inference)\n"
+	for _, tt := range []struct {
+		args  []string
+		has   []string
+		lacks string
+		err   string
+	}{
+		{[]string{dir}, []string{"decoder_model_merged.onnx on this", "Encode 24 ", " positions/s · time ", "Prefill 4 ", "Decode at 63 ", "Time to first token ", ": the encoder and prefill", "; 12.0 KiB for 24 positions of the encoder", "encode 24 runs encoder_model.onnx"}, " TTFT ", said},
+		{files, []string{"Encode 24 ", "Decode at 63 "}, " TTFT ", said},
+		{[]string{dir, "--prompt", "2", "--context", "5"}, []string{"Encode 24 ", "Prefill 2 ", "Decode at 5 "}, "Decode at 63", ""},
+		{files[1:], []string{"Prefill 1 ", "Decode at 0 ", "whose time is not included"}, "Encode", ""},
+		{[]string{dir, "--phases=false"}, []string{"decoder_model_merged", "encoder_model"}, "Encode 24", ""},
+	} {
+		var out, errw bytes.Buffer
+		args := append([]string{"profile", "--runs", "4", "--warmup", "0s"}, tt.args...)
+		if len(tt.args) == 1 && tt.args[0] == files[1] {
+			args = append(args, "--context", "0")
+		}
+		if got := run(t.Context(), args, strings.NewReader(""), &out, &errw); got != statusDone || errw.String() != tt.err {
+			t.Errorf("%v: status %d: %s", tt.args, got, errw.String())
+		}
+		for _, want := range tt.has {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%v: output lacks %q:\n%s", tt.args, want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), tt.lacks) {
+			t.Errorf("%v: output has %q:\n%s", tt.args, tt.lacks, out.String())
+		}
+	}
+	broken := filepath.Join(dir, "genai_config.json")
+	if err := os.WriteFile(broken, []byte(`{"model": {"decoder": {"pipeline": [{}, {}, {}]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errw bytes.Buffer
+	if got := run(t.Context(), []string{"profile", dir}, strings.NewReader(""), &out, &errw); got != statusInput || !strings.Contains(errw.String(), broken+": model.decoder.pipeline has a decoder in 3 parts") {
+		t.Errorf("status %d: %s", got, errw.String())
 	}
 }
 

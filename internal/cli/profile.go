@@ -112,6 +112,11 @@ it on a board. Several models or targets print a line each.`,
 				a.measures(longPatience)
 			}
 			a.leftOut(faults)
+			if len(engines) == 1 && !programs(engines) && len(t.on) == 1 && t.host() {
+				if a.parts, err = p.parts(args); err != nil {
+					return err
+				}
+			}
 			err = a.each(c.Context(), args, &o, rs, true)
 			return errors.Join(err, errors.Join(gates...))
 		},
@@ -230,6 +235,9 @@ type profiler func(ctx context.Context, m *opmeter.Model, b bounds) (*profile.Pr
 // says that their profiles have times.
 func (a *app) each(ctx context.Context, args []string, o *outputFlags, rs []runner, timed bool) error {
 	files, many, err := expand(args)
+	if a.parts != nil {
+		files, many, err = a.parts[:1], false, nil
+	}
 	if err != nil {
 		return err
 	}

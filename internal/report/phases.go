@@ -18,12 +18,15 @@ func phaseLines(p *profile.Profile) (fs []fact) {
 	}
 	for i := range p.Language.Phases {
 		ph := &p.Language.Phases[i]
-		if v := phaseSpeed(ph); v != "" {
+		if v := phaseSpeed(p.Language, ph); v != "" {
 			fs = append(fs, fact{capital(ph.Name()), v})
 		}
 	}
 	if fs == nil {
 		return nil
+	}
+	if t, ok := p.Totals.Value("ttft_s"); ok && p.Language.EncoderLength != nil {
+		fs = append(fs, fact{"Time to first token", Duration(t) + ": the encoder and prefill"})
 	}
 	fs = append(fs, fact{"Excluded", "tokenizer and sampling"})
 	for i := range p.Language.Phases {
@@ -51,18 +54,29 @@ func basePhase(p *profile.Profile) string {
 	return "one of the phases"
 }
 
+// phaseUnit is what a phase has so many of in a second.
+func phaseUnit(ph *profile.Phase) string {
+	if ph.Kind == profile.EncodePhase {
+		return " positions/s"
+	}
+	return " tokens/s"
+}
+
 // phaseSpeed is the number of tokens per second and the time of a phase.
-func phaseSpeed(ph *profile.Phase) string {
+func phaseSpeed(l *profile.LanguageModel, ph *profile.Phase) string {
 	v, ok := ph.TokensPerS.Best()
 	t, timed := ph.Latency.Best()
 	if !ok || !timed {
 		return ""
 	}
 	name := "TPOT"
-	if ph.Kind == profile.PrefillPhase {
+	switch {
+	case ph.Kind == profile.EncodePhase, ph.Kind == profile.PrefillPhase && l.EncoderLength != nil:
+		name = "time"
+	case ph.Kind == profile.PrefillPhase:
 		name = "TTFT"
 	}
-	s := perSecond(v) + " tokens/s"
+	s := perSecond(v) + phaseUnit(ph)
 	if ph.Batch > 1 {
 		s += fmt.Sprintf(" in a batch of %d", ph.Batch)
 	}
@@ -84,7 +98,7 @@ func phaseLimit(p *profile.Profile, ph *profile.Phase) string {
 		if memoryFirst(ph, r) {
 			limit = memoryLevel(p, r.Level) + " at " + Quantity(*r.BytesPerSecond, "B/s")
 		}
-		parts = append(parts, fmt.Sprintf("%s tokens/s by %s, %s reached", perSecond(*ph.RoofTokensPerS), limit, Percent(*r.Use)))
+		parts = append(parts, fmt.Sprintf("%s%s by %s, %s reached", perSecond(*ph.RoofTokensPerS), phaseUnit(ph), limit, Percent(*r.Use)))
 	} else {
 		parts = append(parts, "unknown")
 	}
@@ -93,11 +107,13 @@ func phaseLimit(p *profile.Profile, ph *profile.Phase) string {
 		moved += *n
 		parts = append(parts, "weights "+Bytes(*n))
 	}
-	cache := "cache read " + Bytes(ph.CacheReadBytes) + ", written " + Bytes(ph.CacheWrittenBytes)
-	if n := ph.CacheCopiedBytes; n != nil && *n > 0 {
-		cache += ", copied " + Bytes(*n)
+	if ph.Kind != profile.EncodePhase || ph.CacheWrittenBytes > 0 {
+		cache := "cache read " + Bytes(ph.CacheReadBytes) + ", written " + Bytes(ph.CacheWrittenBytes)
+		if n := ph.CacheCopiedBytes; n != nil && *n > 0 {
+			cache += ", copied " + Bytes(*n)
+		}
+		parts = append(parts, cache)
 	}
-	parts = append(parts, cache)
 	if n := ph.Ops; n != nil {
 		parts = append(parts, Quantity(float64(*n), "op"))
 		if ph.WeightsReadBytes != nil && moved > 0 {
@@ -123,11 +139,17 @@ func caches(l *profile.LanguageModel) string {
 		s += fmt.Sprintf(" of %s of %d", words.Plural(*c.Heads, "head"), *c.HeadSize)
 	}
 	s += fmt.Sprintf(", %s, %s for each position", c.DType, Bytes(c.PositionBytes))
-	if c.Shared && c.Capacity != nil {
-		return s + fmt.Sprintf(", buffers of %d positions", *c.Capacity)
-	}
-	if l.ContextLength != nil {
+	switch {
+	case c.Shared && c.Capacity != nil:
+		s += fmt.Sprintf(", buffers of %d positions", *c.Capacity)
+	case l.ContextLength != nil:
 		s += fmt.Sprintf(", up to %d positions", *l.ContextLength)
+	}
+	if l.EncoderLength != nil && c.CrossBytes != nil {
+		s += fmt.Sprintf("; %s for %s of the encoder", Bytes(*c.CrossBytes), words.Plural(*l.EncoderLength, "position"))
+	}
+	if c.StateBytes != nil {
+		s += fmt.Sprintf("; states of %s", Bytes(*c.StateBytes))
 	}
 	return s
 }
@@ -142,6 +164,11 @@ func memoryByContext(p *profile.Profile) string {
 	}
 	ph := &l.Phases[base]
 	fixed, each := *weights+*ph.RAMBytes, ph.Batch*l.Cache.PositionBytes
+	for _, n := range []*int64{l.Cache.CrossBytes, l.Cache.StateBytes} {
+		if n != nil {
+			fixed += ph.Batch * *n
+		}
+	}
 	contexts := []int64{ph.Context}
 	if n := l.ContextLength; n != nil && *n != ph.Context {
 		contexts = append(contexts, *n)

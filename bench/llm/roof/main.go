@@ -139,7 +139,7 @@ func decoder(file string, depth int) (*engine.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := llm.Detect(m)
+	l, err := llm.Detect(m, llm.Setup{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,10 @@ type Run struct {
 	Kind    profile.PhaseKind
 	Phase   llm.Phase
 	Profile *profile.Profile
+	// File is that of the model if it is another one than that of the last run, "" otherwise.
+	File string
+	// CrossRead and CrossWritten say that it reads and writes the caches of an encoder's positions.
+	CrossRead, CrossWritten bool
 	// Counts describes the model in this phase, for engines that run other layers than those of the
 	// model; nil for others.
 	Counts *profile.Profile
@@ -29,10 +33,10 @@ func (r *Run) Name() string {
 
 // key is that of the times of the phase.
 func (r *Run) key() string {
-	if r.Kind == profile.PrefillPhase {
-		return fmt.Sprintf("prefill_%d_s", r.Phase.Tokens)
+	if r.Kind == profile.DecodePhase {
+		return fmt.Sprintf("decode_%d_s", r.Phase.Depth)
 	}
-	return fmt.Sprintf("decode_%d_s", r.Phase.Depth)
+	return fmt.Sprintf("%s_%d_s", r.Kind, r.Phase.Tokens)
 }
 
 // Merge returns the profile of the last run that has a latency, with the times of the other runs as
@@ -48,7 +52,7 @@ func Merge(m *llm.Model, runs []Run) *profile.Profile {
 		return nil
 	}
 	out := runs[base].Profile
-	out.Language = describe(m)
+	out.Language = describe(m, runs[base].Phase)
 	out.Settings.Batch = new(int64(runs[base].Phase.Batch))
 	for i := range runs {
 		r := &runs[i]
@@ -61,15 +65,40 @@ func Merge(m *llm.Model, runs []Run) *profile.Profile {
 			add(out, r, ph.Quantity)
 		}
 		out.Language.Phases = append(out.Language.Phases, ph)
-		headline(out, &ph)
+		headline(out, m, &ph)
 		for _, x := range r.Profile.Incomplete {
 			if i != base && x.Layers == nil { // layers of another phase are not those of the profile
 				out.Incomplete = append(out.Incomplete, x)
 			}
 		}
 	}
+	firstToken(out)
 	raise(out.Language.Phases)
 	return out
+}
+
+// firstToken sets the time to the first token of a model with an encoder: that of the last run of
+// the encoder and the last prefill together.
+func firstToken(out *profile.Profile) {
+	var encode, prefill *profile.Metric
+	for i := range out.Language.Phases {
+		switch ph := &out.Language.Phases[i]; ph.Kind {
+		case profile.EncodePhase:
+			encode = ph.Latency
+		case profile.PrefillPhase:
+			prefill = ph.Latency
+		}
+	}
+	a, ok := encode.Best()
+	b, both := prefill.Best()
+	if !ok || !both {
+		return
+	}
+	sum := &profile.Metric{Kind: prefill.Kind, Median: new(a + b), Method: "recommended times of the encoder and of prefill added"}
+	if x, y := encode.Interval(), prefill.Interval(); x != nil && y != nil {
+		sum.CI95 = &[2]float64{x[0] + y[0], x[1] + y[1]}
+	}
+	_ = out.Totals.Set("ttft_s", sum)
 }
 
 func measured(p *profile.Profile) bool { return p.Totals.Latency != nil }
@@ -91,27 +120,32 @@ func (r *Run) Err() error {
 	return fmt.Errorf("%d of %d layers did not run; the first is #%d %s: %s", len(layers), len(r.Profile.Layers), layers[0], l.Op, why)
 }
 
-func describe(m *llm.Model) *profile.LanguageModel {
+func describe(m *llm.Model, ph llm.Phase) *profile.LanguageModel {
 	known := func(n int) *int64 {
 		if n == 0 {
 			return nil
 		}
 		return new(int64(n))
 	}
+	bytes := func(n int64) *int64 { return known(int(n)) }
+	encoder := m.Positions(ph)
 	return &profile.LanguageModel{
-		ContextLength: known(m.Context),
+		ContextLength: known(m.Context), EncoderLength: known(encoder),
 		Cache: profile.KVCache{
 			Layers: int64(m.Layers), Heads: known(m.Heads), HeadSize: known(m.HeadSize), DType: m.Type.String(),
-			Shared: m.Shared, Capacity: known(m.Capacity), PositionBytes: m.CacheBytes(1, 1),
+			Shared: m.Shared, Capacity: known(m.Capacity), PositionBytes: m.CacheBytes(1, 1), CrossBytes: bytes(m.CrossBytes(1, encoder)), StateBytes: bytes(m.StateBytes(1)),
 		},
 	}
 }
 
 // add puts the times of a run into the profile of another, as a quantity.
 func add(out *profile.Profile, r *Run, key string) {
+	doc := fmt.Sprintf("Time in a run of %d new tokens after %d in the cache.", r.Phase.Tokens, r.Phase.Depth)
+	if r.Kind == profile.EncodePhase {
+		doc = fmt.Sprintf("Time in a run of the encoder that makes %d positions.", r.Phase.Tokens)
+	}
 	out.Quantities = append(out.Quantities, profile.Quantity{
-		Key: key, Unit: "s", Head: r.Name(), Name: "Time in " + r.Name(), Group: "Language model", Adds: true, Better: -1,
-		Doc: fmt.Sprintf("Time in a run of %d new tokens after %d in the cache.", r.Phase.Tokens, r.Phase.Depth),
+		Key: key, Unit: "s", Head: r.Name(), Name: "Time in " + r.Name(), Group: "Language model", Adds: true, Better: -1, Doc: doc,
 	})
 	set := func(set func(string, *profile.Metric) error, v *profile.Metric) {
 		if v != nil {
@@ -119,6 +153,13 @@ func add(out *profile.Profile, r *Run, key string) {
 		}
 	}
 	set(out.Totals.Set, r.Profile.Totals.Latency)
+	if r.File != "" {
+		out.Findings = append(out.Findings, profile.Finding{
+			ID: "phases.file", Severity: profile.Info,
+			Text: fmt.Sprintf("%s runs %s, whose layers are not in the table: profile this file to see them.", r.Name(), r.File),
+		})
+		return
+	}
 	if !slices.EqualFunc(out.Layers, r.Profile.Layers, func(a, b profile.Layer) bool { return a.Op == b.Op && a.Name == b.Name }) {
 		out.Findings = append(out.Findings, profile.Finding{
 			ID: "phases.layers", Severity: profile.Warning,
@@ -133,9 +174,9 @@ func add(out *profile.Profile, r *Run, key string) {
 
 // headline sets the figures of the whole model that a phase has: later phases replace those of
 // earlier ones.
-func headline(out *profile.Profile, ph *profile.Phase) {
-	if ph.Latency == nil {
-		return
+func headline(out *profile.Profile, m *llm.Model, ph *profile.Phase) {
+	if ph.Latency == nil || m.Encoded() && ph.Kind != profile.DecodePhase {
+		return // prefill alone is not what a prompt costs where there is an encoder
 	}
 	rate, time := "decode_tokens_per_s", "tpot_s"
 	if ph.Kind == profile.PrefillPhase {
@@ -151,9 +192,20 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 	ph := profile.Phase{
 		Kind: r.Kind, Batch: int64(batch), Tokens: int64(tokens), Context: int64(depth),
 		Reconcile: p.Reconcile, Trust: p.Trust, Ops: ops(counts), WeightsReadBytes: weightsRead(counts), RAMBytes: p.Totals.RAMBytes,
-		CacheReadBytes: m.CacheBytes(batch, depth), CacheWrittenBytes: m.CacheBytes(batch, tokens),
 	}
-	if p.Target.Engine == "opmeter" { // what others copy is not known
+	if r.Kind != profile.EncodePhase {
+		ph.CacheReadBytes, ph.CacheWrittenBytes = m.CacheBytes(batch, depth), m.CacheBytes(batch, tokens)
+	}
+	if cross := m.CrossBytes(batch, m.Positions(r.Phase)); r.CrossRead {
+		ph.CacheReadBytes += cross
+	} else if r.CrossWritten {
+		ph.CacheWrittenBytes += cross
+	}
+	if r.Kind != profile.EncodePhase {
+		ph.CacheReadBytes += m.StateBytes(batch)
+		ph.CacheWrittenBytes += m.StateBytes(batch)
+	}
+	if p.Target.Engine == "opmeter" && r.Kind != profile.EncodePhase { // what others copy is not known
 		ph.CacheCopiedBytes = new(m.CopiedBytes(r.Phase, p.Settings.InPlace))
 	}
 	if h, ok := p.Headline(); ok {

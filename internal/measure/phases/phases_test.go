@@ -28,7 +28,7 @@ func run(kind profile.PhaseKind, tokens, depth int, times ...float64) phases.Run
 
 func TestMerge(t *testing.T) {
 	t.Parallel()
-	m, err := llm.Detect(decoder.New(decoder.Small))
+	m, err := llm.Detect(decoder.New(decoder.Small), llm.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestMerge(t *testing.T) {
 // rate is the limit of all phases then.
 func TestRaise(t *testing.T) {
 	t.Parallel()
-	m, err := llm.Detect(decoder.New(decoder.Small))
+	m, err := llm.Detect(decoder.New(decoder.Small), llm.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

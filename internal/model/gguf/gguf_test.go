@@ -200,7 +200,7 @@ func TestPhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := llm.Detect(m)
+	l, err := llm.Detect(m, llm.Setup{})
 	if err != nil || l == nil || l.Layers != 2 || l.Heads != 2 || l.HeadSize != 16 || l.Context != 128 || l.Vocabulary != 50 || l.CacheBytes(1, 10) != 2*2*10*2*16*4 {
 		t.Fatalf("%+v, %v", l, err)
 	}

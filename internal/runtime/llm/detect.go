@@ -17,14 +17,19 @@ type Role string
 
 // Roles of inputs.
 const (
-	Tokens     Role = "tokens"     // numbers of the new tokens
-	Embeddings Role = "embeddings" // of the new tokens
-	Mask       Role = "mask"       // which positions count, those in the cache included
-	Positions  Role = "positions"  // of the new tokens
-	LastKey    Role = "last key"   // index of the last position, of each sequence
-	Total      Role = "total"      // number of positions, those in the cache included
-	UseCache   Role = "use cache"  // whether the cache holds anything
-	Logits     Role = "logits"     // for how many tokens logits are needed
+	Tokens     Role = "tokens"      // numbers of the new tokens
+	Embeddings Role = "embeddings"  // of the new tokens
+	Mask       Role = "mask"        // which positions count, those in the cache included
+	Positions  Role = "positions"   // of the new tokens
+	LastKey    Role = "last key"    // index of the last position, of each sequence
+	Total      Role = "total"       // number of positions, those in the cache included
+	UseCache   Role = "use cache"   // whether the cache holds anything
+	Logits     Role = "logits"      // for how many tokens logits are needed
+	Past       Role = "past"        // number of positions in the cache
+	Beams      Role = "beams"       // number of alternatives of a search
+	States     Role = "states"      // what an encoder made of its input
+	StatesMask Role = "states mask" // which positions of an encoder count
+	Features   Role = "features"    // sound or images, the input of an encoder
 )
 
 // names has the roles of inputs by the names that exporters give them.
@@ -32,11 +37,45 @@ var names = map[string]Role{
 	"input_ids": Tokens, "inputs_embeds": Embeddings,
 	"attention_mask": Mask, "position_ids": Positions, "cache_position": Positions,
 	"seqlens_k": LastKey, "total_sequence_length": Total,
-	"use_cache_branch": UseCache, "num_logits_to_keep": Logits,
+	"use_cache_branch": UseCache, "num_logits_to_keep": Logits, "past_sequence_length": Past, "beam_width": Beams,
+	"decoder_input_ids": Tokens, "decoder_attention_mask": Mask,
+	"encoder_hidden_states": States, "encoder_attention_mask": StatesMask,
+	"input_features": Features, "audio_features": Features, "input_values": Features, "pixel_values": Features,
 }
 
 // renamed says how the name of a cache after a run follows from its name before.
 var renamed = []struct{ past, present string }{{"past_key_values", "present"}, {"past", "present"}}
+
+// Kind says what a cache holds.
+type Kind int
+
+// Kinds of caches.
+const (
+	Self  Kind = iota // keys and values of the tokens: it grows with them
+	Cross             // keys and values of the positions of an encoder
+	State             // a state of fixed size, such as that of a convolution
+)
+
+// kinds has the kinds of caches by parts of their names. Others are [Self].
+var kinds = []struct {
+	part string
+	kind Kind
+}{{".encoder.", Cross}, {"cross", Cross}, {"conv", State}, {"recurrent", State}, {"ssm", State}, {"states", State}}
+
+// kindOf is the kind of a cache with a name.
+func (s *Setup) kindOf(name string) Kind {
+	for _, p := range s.Caches {
+		if _, ok := p.present(name); ok && p.Kind != Self {
+			return p.Kind
+		}
+	}
+	for _, k := range kinds {
+		if strings.Contains(name, k.part) {
+			return k.kind
+		}
+	}
+	return Self
+}
 
 // operators have caches of keys and values among their inputs, from past on, and their outputs,
 // from 1 on. Lengths are inputs with a role.
@@ -67,22 +106,62 @@ type Model struct {
 	Capacity int
 	// Context is the largest number of positions, 0 if unknown.
 	Context int
+	// Encoder is the number of positions of an encoder that the file fixes, 0 if it leaves them open.
+	Encoder int
 	// Vocabulary is the number of different tokens, 0 if unknown.
 	Vocabulary int
 
-	g *graph.Graph
+	g     *graph.Graph
+	setup Setup
 }
 
-// Cache is a cache of keys, values or both.
+// Cache is a cache of keys, values or both, or a state.
 type Cache struct {
-	// Input and Output are the positions among the inputs and outputs of the graph.
+	Kind Kind
+	// Input and Output are the positions among the inputs and outputs of the graph. Output is -1 for
+	// a cache of an encoder that a run does not return.
 	Input, Output int
-	// Axis is the dimension of the positions, Batch that of the sequences.
+	// Axis is the dimension of the positions, -1 for a state, Batch that of the sequences.
 	Axis, Batch int
 	// Buffer says that the operator accepts a buffer that is longer than its valid part.
 	Buffer bool
-	shape  []int // as declared
-	kind   tensor.Type
+	shape       []int // as declared
+	kind        tensor.Type
+	both        bool // has keys and values
+}
+
+// Setup is what files beside a model say about it. The zero value says nothing.
+type Setup struct {
+	// Context is the largest number of positions, Encoder the number of those of an encoder, Bands
+	// that of the frequency bands of sound; 0 if unknown.
+	Context, Encoder, Bands int
+	// Roles has those of inputs by their names, beside the usual ones.
+	Roles map[string]Role
+	// Caches names caches before and after a run, beside the usual names.
+	Caches []Pair
+	// Shared says that caches with open lengths are run as buffers of a fixed length, where all
+	// operators that read them can.
+	Shared bool
+}
+
+// Pair has the names of caches before and after a run, with %d for the layer. Present is "" for
+// those that a run does not return.
+type Pair struct {
+	Past, Present string
+	Kind          Kind
+}
+
+// present is the name after a run of the cache with a name before, and whether the pair has it.
+func (p Pair) present(name string) (string, bool) {
+	before, after, _ := strings.Cut(p.Past, "%d")
+	if len(name) < len(before)+len(after) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) {
+		return "", false
+	}
+	layer := name[len(before) : len(name)-len(after)]
+	if _, err := strconv.ParseUint(layer, 10, 32); err != nil {
+		return "", false
+	}
+	return strings.Replace(p.Present, "%d", layer, 1), true
 }
 
 // UnsupportedError says why the phases of a language model cannot be run.
@@ -97,29 +176,14 @@ func unsupported(format string, args ...any) error {
 
 // Detect returns the language model in a graph, nil for a model without caches of keys and values
 // or without tokens. The error is an [UnsupportedError].
-func Detect(m *graph.Model) (*Model, error) {
-	d := detection{m: &Model{Inputs: map[int]Role{}, g: m.Main()}, inputs: map[int]int{}, outputs: map[int]int{}, buffers: map[int]bool{}}
-	for i, id := range d.m.g.Inputs {
-		d.inputs[id] = i
-		if r, ok := names[d.m.g.Values[id].Name]; ok {
-			d.m.Inputs[i] = r
-		}
-	}
-	for i, id := range d.m.g.Outputs {
-		if id >= 0 {
-			d.outputs[id] = i
-		}
-	}
+func Detect(m *graph.Model, s Setup) (*Model, error) {
+	d := detect(m, s)
 	pairs := d.pairs()
 	if len(pairs) == 0 || !d.m.Has(Tokens) && !d.m.Has(Embeddings) {
 		return nil, nil //nolint:nilnil // not a language model, which is no fault
 	}
 	for _, p := range pairs {
-		v := d.m.g.Values[d.m.g.Inputs[p[0]]]
-		if cross(v.Name) {
-			return nil, unsupported("%s is a cache of an encoder: models with an encoder and a decoder have no phases yet", v.Name)
-		}
-		c, err := newCache(v, p[0], p[1])
+		c, err := d.newCache(d.m.g.Values[d.m.g.Inputs[p[0]]], p[0], p[1])
 		if err != nil {
 			return nil, err
 		}
@@ -133,6 +197,71 @@ func Detect(m *graph.Model) (*Model, error) {
 	return d.m, nil
 }
 
+// DetectPart returns a part of a language model that has no caches: an encoder, or a decoder for
+// the first tokens. It is nil for other models.
+func DetectPart(m *graph.Model, s Setup) *Model {
+	d := detect(m, s)
+	if len(d.pairs()) > 0 || !d.m.Has(Tokens) && !d.m.Has(Embeddings) && !d.m.Has(Features) {
+		return nil
+	}
+	d.limits(m)
+	return d.m
+}
+
+// detect finds the roles of inputs.
+func detect(m *graph.Model, s Setup) *detection {
+	d := &detection{m: &Model{Inputs: map[int]Role{}, g: m.Main(), setup: s}, inputs: map[int]int{}, outputs: map[int]int{}, buffers: map[int]bool{}}
+	for i, id := range d.m.g.Inputs {
+		d.inputs[id] = i
+		v := d.m.g.Values[id]
+		r, ok := s.Roles[v.Name]
+		if !ok {
+			r, ok = names[v.Name]
+		}
+		if ok {
+			d.m.Inputs[i] = r
+		}
+		if r == States && len(v.Shape) == 3 && v.Shape[1] > 0 {
+			d.m.Encoder = v.Shape[1]
+		}
+	}
+	for i, id := range d.m.g.Outputs {
+		if id >= 0 {
+			d.outputs[id] = i
+		}
+	}
+	return d
+}
+
+// Encoded reports whether the model reads what an encoder made.
+func (m *Model) Encoded() bool {
+	return m.Has(States) || slices.ContainsFunc(m.Caches, func(c Cache) bool { return c.Kind == Cross })
+}
+
+// Share makes caches with open lengths buffers of so many positions if the setup asks for it and
+// every operator that reads them can use buffers.
+func (m *Model) Share(positions int) {
+	if !m.setup.Shared || m.Shared {
+		return
+	}
+	for _, c := range m.Caches {
+		if c.Kind == Self && !m.buffered(m.g.Inputs[c.Input]) {
+			return
+		}
+	}
+	m.Shared, m.Capacity = true, positions
+}
+
+// buffered reports whether only GroupQueryAttention reads a value.
+func (m *Model) buffered(id int) bool {
+	for _, n := range m.g.Nodes {
+		if slices.Contains(n.Inputs, id) && n.Key() != "com.microsoft:GroupQueryAttention" {
+			return false
+		}
+	}
+	return true
+}
+
 // Has reports whether an input has a role.
 func (m *Model) Has(r Role) bool {
 	for _, have := range m.Inputs {
@@ -141,11 +270,6 @@ func (m *Model) Has(r Role) bool {
 		}
 	}
 	return false
-}
-
-// cross reports whether a cache holds the keys or values of an encoder, which do not grow.
-func cross(name string) bool {
-	return strings.Contains(name, ".encoder.") || strings.Contains(name, "cross")
 }
 
 type detection struct {
@@ -166,13 +290,8 @@ func (d *detection) pairs() (all [][2]int) {
 	}
 	found := map[int]int{}
 	for i, id := range g.Inputs {
-		for _, r := range renamed {
-			if name := g.Values[id].Name; strings.Contains(name, r.past) {
-				if out, ok := byName[strings.Replace(name, r.past, r.present, 1)]; ok {
-					found[i] = out
-					break
-				}
-			}
+		if out, ok := d.byName(g.Values[id].Name, byName); ok {
+			found[i] = out
 		}
 	}
 	for _, n := range g.Nodes {
@@ -202,15 +321,40 @@ func (d *detection) pairs() (all [][2]int) {
 	return all
 }
 
-// newCache finds the axes of a cache: [batch, heads, positions, size], or the same with another
-// order or with keys and values in one tensor before them.
-func newCache(v *graph.Value, in, out int) (Cache, error) {
-	c := Cache{Input: in, Output: out, Axis: -1, shape: v.Shape, kind: v.Type}
-	rank := len(v.Shape)
-	if !v.HasShape || rank < 4 || rank > 5 || v.Type.Bits() == 0 {
-		return c, unsupported("cache %q has shape %s: expected 4 or 5 dimensions, such as [batch, heads, positions, size]", v.Name, tensor.FormatShape(v.Shape))
+// byName returns the position of the output that a cache with a name becomes, -1 for one of an
+// encoder that is not returned.
+func (d *detection) byName(name string, outputs map[string]int) (int, bool) {
+	var after []string
+	for _, p := range d.m.setup.Caches {
+		if s, ok := p.present(name); ok {
+			after = append(after, s)
+		}
 	}
-	if rank == 5 {
+	for _, r := range renamed {
+		if strings.Contains(name, r.past) {
+			after = append(after, strings.Replace(name, r.past, r.present, 1))
+		}
+	}
+	for _, s := range after {
+		if out, ok := outputs[s]; ok {
+			return out, true
+		}
+	}
+	return -1, len(after) > 0 && d.m.setup.kindOf(name) == Cross
+}
+
+// newCache finds the axes of a cache: [batch, heads, positions, size], or the same with another
+// order, with keys and values in one tensor before them, or without heads. A state has any shape.
+func (d *detection) newCache(v *graph.Value, in, out int) (Cache, error) {
+	c := Cache{Kind: d.m.setup.kindOf(v.Name), Input: in, Output: out, Axis: -1, shape: v.Shape, kind: v.Type}
+	rank := len(v.Shape)
+	c.both = rank == 5 || strings.Contains(v.Name, "latent")
+	switch {
+	case c.Kind == State && v.HasShape && rank > 0 && v.Type.Bits() > 0:
+	case !v.HasShape || rank < 3 || rank > 5 || v.Type.Bits() == 0:
+		return c, unsupported("cache %q has shape %s: expected 3 to 5 dimensions, such as [batch, heads, positions, size]", v.Name, tensor.FormatShape(v.Shape))
+	}
+	if rank == 5 && c.Kind != State {
 		c.Batch = 1
 	}
 	var open []int
@@ -224,6 +368,8 @@ func newCache(v *graph.Value, in, out int) (Cache, error) {
 		}
 	}
 	switch {
+	case c.Kind == State:
+		c.Axis = -1
 	case c.Axis >= 0:
 	case len(open) == 1:
 		c.Axis = open[0]
@@ -247,22 +393,30 @@ func isLength(name string) bool {
 // sizes determines what is equal in all caches.
 func (d *detection) sizes() error {
 	m := d.m
-	keys := 0
+	keys, first := 0, true
+	m.Type = m.Caches[0].kind
 	for i := range m.Caches {
 		c := &m.Caches[i]
-		if keys++; len(c.shape) == 5 {
-			keys++ // both in one
+		if c.Kind == State {
+			continue
 		}
-		capacity := max(0, c.shape[c.Axis])
-		if i == 0 {
-			m.Type, m.Capacity, m.Shared = c.kind, capacity, capacity > 0
+		length := max(0, c.shape[c.Axis])
+		if c.Kind == Cross {
+			if m.Encoder > 0 && length > 0 && length != m.Encoder {
+				return unsupported("the encoder has %d positions in one input and %d in another", m.Encoder, length)
+			}
+			m.Encoder = max(m.Encoder, length)
+			continue
 		}
-		if capacity != m.Capacity {
-			return unsupported("the caches have different lengths: %d and %d", m.Capacity, capacity)
+		if keys++; c.both {
+			keys++
 		}
 		heads, size := c.headsAndSize()
-		if i == 0 {
-			m.Heads, m.HeadSize = heads, size
+		if first {
+			m.Type, m.Capacity, m.Shared, m.Heads, m.HeadSize, first = c.kind, length, length > 0, heads, size, false
+		}
+		if length != m.Capacity {
+			return unsupported("the caches have different lengths: %d and %d", m.Capacity, length)
 		}
 		if heads != m.Heads || size != m.HeadSize {
 			m.Heads, m.HeadSize = 0, 0
@@ -297,6 +451,11 @@ func (d *detection) limits(m *graph.Model) {
 		}
 	}
 	least(d.m.Capacity)
+	defer func() {
+		if d.m.Context == 0 {
+			least(d.m.setup.Context)
+		}
+	}()
 	for _, md := range m.Metadata {
 		if n, err := strconv.Atoi(string(md.Data)); md.Name == contextKey && err == nil {
 			least(n)
@@ -354,24 +513,27 @@ func (d *detection) rows(n *graph.Node, k int) int {
 
 // CacheBytes is the size of the keys and values of so many positions in all caches, of a batch of
 // sequences: 2 · layers · batch · positions · heads · head size · bytes of an element.
-func (m *Model) CacheBytes(batch, positions int) int64 {
-	return m.cacheBytes(batch, positions, func(*Cache) bool { return true })
-}
+func (m *Model) CacheBytes(batch, positions int) int64 { return m.bytes(Self, batch, positions, nil) }
+
+// CrossBytes is the size of the keys and values of so many positions of an encoder.
+func (m *Model) CrossBytes(batch, positions int) int64 { return m.bytes(Cross, batch, positions, nil) }
+
+// StateBytes is the size of the states of a batch of sequences.
+func (m *Model) StateBytes(batch int) int64 { return m.bytes(State, batch, 0, nil) }
 
 // CopiedBytes is what a run of a phase writes to the caches beside the new keys and values: copies
 // of those before, and zeros behind them in buffers. inPlace has the names of the inputs in whose
 // memory outputs are written, by output.
 func (m *Model) CopiedBytes(p Phase, inPlace map[string]string) int64 {
-	return m.cacheBytes(p.Batch, max(m.Capacity-p.Tokens, p.Depth), func(c *Cache) bool {
-		pair := m.names(c)
-		return inPlace[pair[1]] != pair[0]
-	})
+	return m.bytes(Self, p.Batch, max(m.Capacity-p.Tokens, p.Depth), inPlace)
 }
 
 // Pairs returns the names of the inputs and outputs of the caches.
 func (m *Model) Pairs() (all [][2]string) {
 	for i := range m.Caches {
-		all = append(all, m.names(&m.Caches[i]))
+		if c := &m.Caches[i]; c.Kind == Self && c.Output >= 0 {
+			all = append(all, m.names(c))
+		}
 	}
 	return all
 }
@@ -380,9 +542,19 @@ func (m *Model) names(c *Cache) [2]string {
 	return [2]string{m.g.Values[m.g.Inputs[c.Input]].Name, m.g.Values[m.g.Outputs[c.Output]].Name}
 }
 
-func (m *Model) cacheBytes(batch, positions int, counts func(*Cache) bool) (sum int64) {
+// bytes is the size of the caches of a kind, without those that are written in place.
+func (m *Model) bytes(k Kind, batch, positions int, inPlace map[string]string) (sum int64) {
 	for i := range m.Caches {
-		if c := &m.Caches[i]; counts(c) {
+		c := &m.Caches[i]
+		if c.Kind != k {
+			continue
+		}
+		placed := false
+		if len(inPlace) > 0 && c.Output >= 0 {
+			pair := m.names(c)
+			placed = inPlace[pair[1]] == pair[0]
+		}
+		if !placed {
 			sum += int64(c.kind.Bytes(tensor.Elements(c.sized(batch, positions))))
 		}
 	}
@@ -392,7 +564,10 @@ func (m *Model) cacheBytes(batch, positions int, counts func(*Cache) bool) (sum 
 // sized is the shape of a cache of so many positions.
 func (c *Cache) sized(batch, positions int) []int {
 	s := slices.Clone(c.shape)
-	if s[c.Axis] = positions; s[c.Batch] < 0 {
+	if c.Axis >= 0 {
+		s[c.Axis] = positions
+	}
+	if s[c.Batch] < 0 {
 		s[c.Batch] = batch
 	}
 	return s

@@ -16,6 +16,10 @@ type Phase struct {
 	// Buffers gives caches that grow, and whose operator accepts it, room for the new tokens, so that
 	// these can be written in place.
 	Buffers bool
+	// Encoder is the number of positions that an encoder made, where the file leaves it open, and
+	// Encoded says that their keys and values are in caches.
+	Encoder int
+	Encoded bool
 }
 
 // positions is the number of positions of a sequence after the phase.
@@ -47,6 +51,8 @@ func (m *Model) Feed(o inputs.Options, p Phase) (inputs.Options, error) {
 		v := m.g.Values[m.g.Inputs[c.Input]]
 		n := p.Depth
 		switch {
+		case c.Kind == Cross:
+			n = m.Positions(p)
 		case m.Shared:
 			n = m.Capacity
 		case p.Buffers && c.Buffer:
@@ -62,6 +68,14 @@ func (m *Model) Feed(o inputs.Options, p Phase) (inputs.Options, error) {
 	}
 	o.Shapes, o.Overrides = f.shapes, synth.Overrides{Fill: f.fills}
 	return o, nil
+}
+
+// Positions is the number of positions of an encoder in a phase.
+func (m *Model) Positions(p Phase) int {
+	if m.Encoder > 0 {
+		return m.Encoder
+	}
+	return p.Encoder
 }
 
 // maxElements bounds the elements of an input that are made one by one.
@@ -101,7 +115,7 @@ func (f *feeder) input(v *graph.Value, r Role) error {
 		if f.m.Vocabulary > 0 {
 			f.fills[v.Name] = synth.Fill{Mod: uint64(f.m.Vocabulary)}
 		}
-	case Embeddings:
+	case Embeddings, States, Features:
 		f.fills[v.Name] = synth.Fill{Range: &[2]float64{-1, 1}}
 	case Mask:
 		if at := f.mask(v.Type, shape); len(shape) <= 2 && shape[len(shape)-1] == f.p.positions() {
@@ -115,9 +129,19 @@ func (f *feeder) input(v *graph.Value, r Role) error {
 		all(float64(f.p.positions() - 1))
 	case Total:
 		all(float64(f.p.positions()))
+	case Past:
+		all(float64(f.p.Depth))
 	case UseCache:
-		all(float64(min(f.p.Depth, 1)))
-	case Logits:
+		on := 0.0
+		if f.p.Depth > 0 || f.p.Encoded {
+			on = 1
+		}
+		all(on)
+	case StatesMask:
+		if n > 0 {
+			all(f.mask(v.Type, shape)(0))
+		}
+	case Logits, Beams:
 		all(1)
 	}
 	return nil
@@ -153,6 +177,8 @@ func (f *feeder) shape(v *graph.Value, r Role) ([]int, error) {
 		want, fixed := f.size(r, i, len(out)), v.Shape[i]
 		longer := r == Mask && i == len(out)-1 && fixed > want // of a buffer
 		switch {
+		case fixed < 0 && want == 0 && r == Features:
+			return nil, unsupported("dimension %d of input %q has no size in the file: give the folder of the model with its config.json", i, v.Name)
 		case fixed < 0:
 			out[i] = max(want, 1)
 		case want == 0 || fixed == want || longer:
@@ -164,6 +190,10 @@ func (f *feeder) shape(v *graph.Value, r Role) ([]int, error) {
 	return out, nil
 }
 
+// framesOfPosition is the number of frames of sound that an encoder makes a position of, where the
+// setup says how many positions there are.
+const framesOfPosition = 2
+
 // size is what a phase needs of a dimension, 0 for one that does not depend on it.
 func (f *feeder) size(r Role, axis, rank int) int {
 	type at = map[int]int
@@ -171,6 +201,8 @@ func (f *feeder) size(r Role, axis, rank int) int {
 	last := rank - 1
 	sizes := map[Role]at{
 		Tokens: {0: b, last: n}, Embeddings: {0: b, last - 1: n}, Mask: {0: b, last: all}, Positions: {last - 1: b, last: n}, LastKey: {0: b},
+		States: {0: b, 1: f.m.Positions(f.p)}, StatesMask: {0: b, last: f.m.Positions(f.p)},
+		Features: {0: b, last - 1: f.m.setup.Bands, last: framesOfPosition * f.m.setup.Encoder},
 	}
 	if r == Mask && rank > 2 {
 		sizes[r][last-1] = n

@@ -34,7 +34,7 @@ func build(t *testing.T, c decoder.Config) *graph.Model {
 
 func detect(t *testing.T, m *graph.Model) *llm.Model {
 	t.Helper()
-	l, err := llm.Detect(m)
+	l, err := llm.Detect(m, llm.Setup{})
 	if err != nil || l == nil {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -226,6 +226,10 @@ func TestNames(t *testing.T) {
 		axis, layers  int
 		bytes         int64 // of 10 positions
 	}{
+		// Optimum, ONNX Runtime and its GenAI, transformers.js; the last two are one tensor for both.
+		{"past_0_key", "present_0_key", []int{-1, 4, -1, 8}, 2, 0, 640},
+		{"past_key_0", "present_key_0", []int{-1, 4, -1, 8}, 2, 0, 640},
+		{"past_key_values.0.decoder.key", "present.0.decoder.key", []int{-1, 4, -1, 8}, 2, 0, 640},
 		{"past_key_values.0.key", "present.0.key", []int{-1, 4, -1, 8}, 2, 0, 640},
 		{"past_key_values.0.key", "present_key_values.0.key", []int{-1, 4, -1, 8}, 2, 0, 640},
 		{"past_key_self_0", "present_key_self_0", []int{1, -1, 4, 8}, 1, 0, 640},
@@ -237,12 +241,48 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %+v, %d bytes", test.past, l, l.CacheBytes(1, 10))
 		}
 	}
+	for _, test := range []struct {
+		past, present string
+		shape         []int
+		kind          llm.Kind
+		self, cross   int64 // bytes of 10 positions
+		state         int64
+	}{
+		// The latent caches and the states are those of GGUF.
+		{"past_key_values.0.latent", "present.0.latent", []int{-1, -1, 24}, llm.Self, 480, 0, 0},
+		{"past_key_values.0.key", "present.0.key", []int{-1, -1, 24}, llm.Self, 480, 0, 0},
+		{"past_states.0.conv", "present_states.0.conv", []int{-1, 6, 3}, llm.State, 0, 0, 36},
+		{"past_states.0.ssm", "present_states.0.ssm", []int{-1, 6, 4, 1}, llm.State, 0, 0, 48},
+		{"past_conv.0", "present_conv.0", []int{-1, 6, 3}, llm.State, 0, 0, 36},
+		{"past_recurrent.0", "present_recurrent.0", []int{-1, 2, 3, 4}, llm.State, 0, 0, 48},
+		{"past_key_values.0.conv_state", "present.0.conv_state", []int{-1, 6, 3}, llm.State, 0, 0, 36},
+		{"past_key_values.0.recurrent_state", "present.0.recurrent_state", []int{-1, 2, 3, 4}, llm.State, 0, 0, 48},
+		{"past_key_values.0.encoder.key", "none", []int{-1, 4, -1, 8}, llm.Cross, 0, 640, 0},
+		{"past_key_cross_0", "none", []int{-1, 4, -1, 8}, llm.Cross, 0, 640, 0},
+	} {
+		m := model([]*graph.Value{tokens(-1, -1), cache(test.past, test.shape...)}, []*graph.Value{cache(test.present, test.shape...)})
+		l := detect(t, m)
+		if c := l.Caches[0]; c.Kind != test.kind || l.CacheBytes(1, 10) != test.self || l.CrossBytes(1, 10) != test.cross || l.StateBytes(1) != test.state || (c.Output < 0) != (test.present == "none") {
+			t.Errorf("%s: %+v, %d, %d and %d bytes", test.past, l, l.CacheBytes(1, 10), l.CrossBytes(1, 10), l.StateBytes(1))
+		}
+		if err := l.Check(llm.Phase{Batch: 2, Tokens: 1, Depth: 9, Encoder: 10}); err != nil {
+			t.Errorf("%s: %v", test.past, err)
+		}
+	}
+	renamed := llm.Setup{
+		Roles:  map[string]llm.Role{"words": llm.Tokens},
+		Caches: []llm.Pair{{Past: "old%dk", Present: "new_%d"}, {Past: "memory%d", Kind: llm.Cross}},
+	}
+	m := model([]*graph.Value{{Name: "words", Type: tensor.Int64, Shape: []int{1, -1}}, cache("old7k", 1, 4, -1, 8), cache("memory0", 1, 4, 5, 8), cache("oldxk", 1)}, []*graph.Value{cache("new_7", 1, 4, -1, 8)})
+	if l, err := llm.Detect(m, renamed); err != nil || len(l.Caches) != 2 || l.Caches[1].Kind != llm.Cross || l.Encoder != 5 {
+		t.Errorf("names of a setup: %+v, %v", l, err)
+	}
 	for name, m := range map[string]*graph.Model{
 		"no tokens":         model([]*graph.Value{cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("present_0", 1, 4, -1, 8)}),
 		"no cache":          model([]*graph.Value{tokens(-1, -1)}, []*graph.Value{cache("logits", 1, 4, 8)}),
 		"cache without end": model([]*graph.Value{tokens(-1, -1), cache("past_0", 1, 4, -1, 8)}, []*graph.Value{cache("other", 1, 4, -1, 8)}),
 	} {
-		if l, err := llm.Detect(m); l != nil || err != nil {
+		if l, err := llm.Detect(m, llm.Setup{}); l != nil || err != nil {
 			t.Errorf("%s: %+v, %v", name, l, err)
 		}
 	}
@@ -279,12 +319,12 @@ func TestUnsupported(t *testing.T) {
 		return model([]*graph.Value{tokens(-1, -1), cache(name, shape...)}, []*graph.Value{cache("present"+name[len("past_key_values"):], shape...)})
 	}
 	for want, m := range map[string]*graph.Model{
-		"past_key_values.0.encoder.key is a cache of an encoder: models with an encoder and a decoder have no phases yet": past("past_key_values.0.encoder.key", -1, 4, -1, 8),
-		`cache "past_key_values.0.key" has shape 4x?x8: expected 4 or 5 dimensions, such as [batch, heads, positions, size]`: past(
-			"past_key_values.0.key", 4, -1, 8),
+		`cache "past_key_values.0.key" has shape 4x8: expected 3 to 5 dimensions, such as [batch, heads, positions, size]`: past(
+			"past_key_values.0.key", 4, 8),
+		`cache "past_key_values.0.conv" has shape ?x?x3: dimension 1 has no size in the file`:  past("past_key_values.0.conv", -1, -1, 3),
 		`cache "past_key_values.0.key" has shape ?x?x?x8: dimension 1 has no size in the file`: past("past_key_values.0.key", -1, -1, -1, 8),
 	} {
-		_, err := llm.Detect(m)
+		_, err := llm.Detect(m, llm.Setup{})
 		if _, ok := errors.AsType[*llm.UnsupportedError](err); !ok || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -341,16 +381,33 @@ func FuzzDetect(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	for _, form := range []decoder.Form{decoder.Merged, decoder.Separate, decoder.Crossed} {
+		p := decoder.NewPair(decoder.Config{Layers: 1, Width: 8, Heads: 1, HeadSize: 8, MLP: 8, Vocabulary: 4, Context: 4}, form)
+		for _, m := range []*graph.Model{p.Encoder, p.Decoder, p.Start} {
+			if m == nil {
+				continue
+			}
+			data, err := onnx.Encode(m)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := onnx.Parse(data, "fuzz.onnx", t.TempDir())
 		if err != nil {
 			return
 		}
-		l, err := llm.Detect(m)
+		if l := llm.DetectPart(m, llm.Setup{}); l != nil {
+			_, _ = l.Feed(inputs.Options{}, llm.Phase{Batch: 1, Tokens: 3})
+		}
+		l, err := llm.Detect(m, llm.Setup{})
 		if err != nil || l == nil {
 			return
 		}
-		for _, p := range []llm.Phase{{Batch: 1, Tokens: 3}, {Batch: 2, Tokens: 1, Depth: 5}} {
+		l.Share(9)
+		for _, p := range []llm.Phase{{Batch: 1, Tokens: 3}, {Batch: 2, Tokens: 1, Depth: 5, Encoder: 3, Encoded: true}} {
 			o, err := l.Feed(inputs.Options{}, p)
 			if err != nil {
 				continue

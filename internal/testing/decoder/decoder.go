@@ -32,6 +32,11 @@ type builder struct {
 
 	positions, mask, bias            int
 	lengths, total, cosines, sinuses int
+
+	// outer builds the graph around this one, nil for a main graph. Branches share its weights, by
+	// their draws.
+	outer   *builder
+	weights map[int]int
 }
 
 // New builds a model.
@@ -41,11 +46,16 @@ func New(c Config) *graph.Model {
 		b.KVHeads = b.Heads
 	}
 	b.build()
-	m := &graph.Model{
-		Format: "onnx", Path: "decoder.onnx", Name: "decoder", Producer: "opmeter",
-		Opsets: map[string]int{graph.ONNX: 23, graph.Microsoft: 1}, IRVersion: 10, Graphs: []*graph.Graph{b.g},
+	return b.model()
+}
+
+// model is the model of a graph and its branches.
+func (b *builder) model(branches ...*graph.Graph) *graph.Model {
+	name := b.g.Name
+	return &graph.Model{
+		Format: "onnx", Path: name + ".onnx", Name: name, Producer: "opmeter",
+		Opsets: map[string]int{graph.ONNX: 23, graph.Microsoft: 1}, IRVersion: 10, Graphs: append([]*graph.Graph{b.g}, branches...),
 	}
-	return m
 }
 
 func (b *builder) value(v *graph.Value) int {
@@ -99,7 +109,13 @@ func (b *builder) random(mean, width float64, shape ...int) int {
 	b.draws++
 	t, g := tensor.New(tensor.Float32, shape...), synth.NewGenerator(b.Seed, b.draws)
 	tensor.Fill(t, func(int) float64 { return mean + width*(2*float64(g.Next()>>40)/(1<<24)-1) })
-	return b.constant(t)
+	if b.outer == nil {
+		return b.constant(t)
+	}
+	if _, ok := b.outer.weights[b.draws]; !ok {
+		b.outer.weights[b.draws] = b.outer.constant(t)
+	}
+	return b.capture(b.outer.weights[b.draws])
 }
 
 func (b *builder) node(domain, op string, attrs graph.Attrs, outputs int, in ...int) []int {
@@ -200,17 +216,28 @@ func (b *builder) attention(l, x int) (y int, kv [2]int) {
 		out := b.node(graph.Microsoft, "GroupQueryAttention", attrs, 3, q, k, v, past[0], past[1], b.lengths, b.total, b.cosines, b.sinuses)
 		return b.linear(out[0], wide, b.Width), [2]int{out[1], out[2]}
 	}
-	split := func(x int) int {
-		x = b.op("Reshape", nil, x, b.ints(0, 0, int64(b.Heads), int64(b.HeadSize)))
-		return b.op("Transpose", graph.Attrs{"perm": []int64{0, 2, 1, 3}}, x)
-	}
 	for i, fresh := range []int{k, v} {
-		kv[i] = b.op("Concat", graph.Attrs{"axis": int64(2)}, past[i], split(fresh))
+		kv[i] = b.op("Concat", graph.Attrs{"axis": int64(2)}, past[i], b.split(fresh))
 	}
-	scores := b.op("MatMul", nil, split(q), b.op("Transpose", graph.Attrs{"perm": []int64{0, 1, 3, 2}}, kv[0]))
+	return b.attend(q, kv, b.bias), kv
+}
+
+// split puts the heads before the positions.
+func (b *builder) split(x int) int {
+	x = b.op("Reshape", nil, x, b.ints(0, 0, int64(b.Heads), int64(b.HeadSize)))
+	return b.op("Transpose", graph.Attrs{"perm": []int64{0, 2, 1, 3}}, x)
+}
+
+// attend is attention of queries over keys and values of all heads. A bias of 0 adds nothing to the
+// scores.
+func (b *builder) attend(q int, kv [2]int, bias int) int {
+	scores := b.op("MatMul", nil, b.split(q), b.op("Transpose", graph.Attrs{"perm": []int64{0, 1, 3, 2}}, kv[0]))
 	scores = b.op("Mul", nil, scores, b.scalar(tensor.Float32, 1/math.Sqrt(float64(b.HeadSize))))
-	weights := b.op("Softmax", graph.Attrs{"axis": int64(-1)}, b.op("Add", nil, scores, b.bias))
-	y = b.op("Transpose", graph.Attrs{"perm": []int64{0, 2, 1, 3}}, b.op("MatMul", nil, weights, kv[1]))
-	y = b.op("Reshape", nil, y, b.ints(0, 0, int64(wide)))
-	return b.linear(y, wide, b.Width), kv
+	if bias > 0 {
+		scores = b.op("Add", nil, scores, bias)
+	}
+	weights := b.op("Softmax", graph.Attrs{"axis": int64(-1)}, scores)
+	y := b.op("Transpose", graph.Attrs{"perm": []int64{0, 2, 1, 3}}, b.op("MatMul", nil, weights, kv[1]))
+	wide := b.Heads * b.HeadSize
+	return b.linear(b.op("Reshape", nil, y, b.ints(0, 0, int64(wide))), wide, b.Width)
 }

@@ -275,6 +275,8 @@ export interface InputSource {
 export interface KVCache {
   /** Shared says that the caches are buffers of Capacity positions. Others grow with each run. */
   capacity?: number;
+  /** CrossBytes is the size of the keys and values of the encoder's positions, StateBytes that of states which no position adds to. Both are for one sequence, and absent without such caches. */
+  cross_bytes?: number;
   /** DType is the element type. */
   dtype: string;
   /** Layers is the number of layers with a cache, Heads that of the heads of keys in each, HeadSize the elements of a head. The last two are absent if layers differ. */
@@ -287,6 +289,8 @@ export interface KVCache {
   position_bytes: number;
   /** Shared says that the caches are buffers of Capacity positions. Others grow with each run. */
   shared?: boolean;
+  /** CrossBytes is the size of the keys and values of the encoder's positions, StateBytes that of states which no position adds to. Both are for one sequence, and absent without such caches. */
+  state_bytes?: number;
 }
 
 /** Lane is a row of bars, sorted by their starts. Bars of a lane may lie within one another (the outer one comes first); they never overlap in part. */
@@ -331,7 +335,9 @@ export interface LanguageModel {
   cache: KVCache;
   /** ContextLength is the largest number of positions, as the file says. */
   context_length?: number;
-  /** Phases are the measured ones: prefills, then decodes. */
+  /** EncoderLength is the number of positions that the decoder reads of an encoder, absent for models without one. */
+  encoder_length?: number;
+  /** Phases are the measured ones: runs of an encoder, prefills, then decodes. */
   phases: Phase[];
 }
 
@@ -735,19 +741,19 @@ export interface Peak {
 
 /** Phase is a measured run of a language model. Figures are of a run, of the whole batch. */
 export interface Phase {
-  /** Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the positions in the cache before. */
+  /** Batch is the number of sequences, Tokens that of the new tokens of each, or of the positions that an encoder makes, Context that of the positions in the cache before. */
   batch: number;
   /** CacheCopiedBytes is what the engine writes to the caches after the run beside the new ones: copies of those before, and zeros behind them in buffers. */
   cache_copied_bytes?: number;
-  /** CacheReadBytes is the size of the keys and values before, CacheWrittenBytes of the new ones. */
+  /** CacheReadBytes is the size of the keys, values and states before, CacheWrittenBytes of the new ones. */
   cache_read_bytes: number;
-  /** CacheReadBytes is the size of the keys and values before, CacheWrittenBytes of the new ones. */
+  /** CacheReadBytes is the size of the keys, values and states before, CacheWrittenBytes of the new ones. */
   cache_written_bytes: number;
-  /** Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the positions in the cache before. */
+  /** Batch is the number of sequences, Tokens that of the new tokens of each, or of the positions that an encoder makes, Context that of the positions in the cache before. */
   context: number;
   /** Kind names the phase. */
-  kind: "prefill" | "decode";
-  /** Latency is the recommended figure: time to first token of a prefill, time per output token of a decode, without tokenizer and sampling. */
+  kind: "encode" | "prefill" | "decode";
+  /** Latency is the recommended figure, without tokenizer and sampling: time to first token of a prefill, beside the time of the encoder in models with one; time per output token of a decode. */
   latency_s?: Metric;
   /** Ops is the number of arithmetic operations. */
   ops?: number;
@@ -761,7 +767,7 @@ export interface Phase {
   roof?: Roof;
   /** RoofTokensPerS is the number of tokens per second at the limits of Roof. */
   roof_tokens_per_s?: number;
-  /** Batch is the number of sequences, Tokens that of the new tokens of each, Context that of the positions in the cache before. */
+  /** Batch is the number of sequences, Tokens that of the new tokens of each, or of the positions that an encoder makes, Context that of the positions in the cache before. */
   tokens: number;
   /** TokensPerS is the number of tokens of all sequences divided by Latency. */
   tokens_per_s?: Metric;
