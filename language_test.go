@@ -142,6 +142,42 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// TestSharedFolder measures a folder of ONNX Runtime GenAI whose caches are buffers of the length that
+// the phases need.
+func TestSharedFolder(t *testing.T) {
+	c := decoder.Small
+	c.Shared, c.Open = true, true
+	data, err := onnx.Encode(decoder.New(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{
+		"net.onnx": data,
+		"genai_config.json": []byte(`{"model": {"context_length": 32, "decoder": {"filename": "net.onnx"}, "vision": {"filename": "vision.onnx"}},
+			"search": {"past_present_share_buffer": true}}`),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := opmeter.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	p, err := opmeter.Profile(t.Context(), m, few(&opmeter.Phases{Prompts: []int{4}, Contexts: []int{9, 0}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := p.Language.Cache; !k.Shared || *k.Capacity != 10 || *p.Language.ContextLength != 32 {
+		t.Errorf("caches %+v, want buffers of 10 positions; %d positions at most", k, *p.Language.ContextLength)
+	}
+	if !slices.ContainsFunc(p.Findings, func(f profile.Finding) bool { return strings.Contains(f.Text, "vision.onnx") }) {
+		t.Errorf("findings %+v", p.Findings)
+	}
+}
+
 // TestPartsRefused: what makes no model is not one, and a broken file is named.
 func TestPartsRefused(t *testing.T) {
 	t.Parallel()

@@ -451,11 +451,7 @@ func (d *detection) limits(m *graph.Model) {
 		}
 	}
 	least(d.m.Capacity)
-	defer func() {
-		if d.m.Context == 0 {
-			least(d.m.setup.Context)
-		}
-	}()
+	least(d.m.setup.Context)
 	for _, md := range m.Metadata {
 		if n, err := strconv.Atoi(string(md.Data)); md.Name == contextKey && err == nil {
 			least(n)

@@ -164,6 +164,39 @@ func near(t *testing.T, what string, got, want []float32) {
 	}
 }
 
+// TestShare runs caches of an open length as buffers where the setup says so and operators can.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	c := shared(decoder.Small)
+	c.Open = true
+	m := build(t, c)
+	ids := []int64{3, 17, 20, 5, 9}
+	logits := func(share bool) []float32 {
+		l, err := llm.Detect(m, llm.Setup{Shared: share})
+		if err != nil || l == nil || l.Shared {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		l.Share(16)
+		if l.Shared != share || share && l.Capacity != 16 {
+			t.Fatalf("shared %t with %d positions, want %t", l.Shared, l.Capacity, share)
+		}
+		_, caches := run(t, m, l, llm.Phase{Batch: 1, Tokens: 4}, ids[:4], nil)
+		if n := caches[0].Shape[2]; share && n != 16 || !share && n != 4 {
+			t.Errorf("a cache of %d positions", n)
+		}
+		y, _ := run(t, m, l, llm.Phase{Batch: 1, Tokens: 1, Depth: 4}, ids[4:], caches)
+		return y
+	}
+	near(t, "decode in a buffer", logits(true), logits(false))
+	l, err := llm.Detect(build(t, decoder.Small), llm.Setup{Shared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Share(16); l.Shared {
+		t.Error("caches that Concat reads are buffers")
+	}
+}
+
 // TestCaches checks that caches are random and not constant.
 func TestCaches(t *testing.T) {
 	t.Parallel()

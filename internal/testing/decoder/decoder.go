@@ -18,7 +18,9 @@ type Config struct {
 	// rotary positions. Others are concatenated with the new keys and values, and have as many heads
 	// as queries.
 	Shared bool
-	Seed   uint64
+	// Open leaves the length of shared caches to the caller, as ONNX Runtime GenAI exports them.
+	Open bool
+	Seed uint64
 }
 
 // Small is a configuration for tests.
@@ -176,7 +178,7 @@ func (b *builder) build() {
 
 // length is the size of caches, or its name.
 func (b *builder) length(name string) any {
-	if b.Shared {
+	if b.Shared && !b.Open {
 		return b.Context
 	}
 	return name
