@@ -33,6 +33,9 @@ func Check(ctx context.Context, m *Model, p *profile.Profile, o Options) error {
 	if o.Phases != nil {
 		return wrong("Phases", "%s", "layers are checked in an inference: leave the phases out")
 	}
+	if o.Lists != nil {
+		return wrong("Lists", "%s", "layers are checked in an inference of one size: leave the lists out")
+	}
 	if isProgram(o.Engine) {
 		return wrong("Engine", "%s", "layers cannot be checked with tflm=PROGRAM: which model it runs is its own affair")
 	}

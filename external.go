@@ -29,6 +29,9 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 	if o.Phases != nil {
 		return m.profilePhases(ctx, o)
 	}
+	if o.Lists != nil {
+		return m.profileLists(ctx, o)
+	}
 	var turn *external.Turn
 	if o.Interleaver != nil {
 		turn = o.Interleaver.t.Join()

@@ -138,8 +138,8 @@ func (p *part) positions() (int, error) {
 }
 
 // list returns the runs of phases and what runs them: those of the encoder, prefills, then decodes,
-// each from the least.
-func (l *language) list(p *Phases, batch int) (runs []phases.Run, of []part) {
+// each from the least batch and length.
+func (l *language) list(p *Phases, batches []int) (runs []phases.Run, of []part) {
 	prompts, contexts := slices.Sorted(slices.Values(p.Prompts)), slices.Sorted(slices.Values(p.Contexts))
 	length, encodes := l.length, []int{l.length}
 	if l.open {
@@ -148,33 +148,35 @@ func (l *language) list(p *Phases, batch int) (runs []phases.Run, of []part) {
 			length, prompts = slices.Max(prompts), []int{1}
 		}
 	}
-	add := func(by *part, r phases.Run) {
+	add := func(by *part, r phases.Run, lengths []int, at func(n int) llm.Phase) {
 		if by.m != l.decoder.m {
 			r.File = filepath.Base(by.m.Name())
 		}
-		r.Phase.Batch, r.Phase.Encoder = batch, length
-		runs, of = append(runs, r), append(of, *by)
+		for _, batch := range batches {
+			for _, n := range lengths {
+				r.Phase = at(n)
+				r.Phase.Batch, r.Phase.Encoder = batch, length
+				runs, of = append(runs, r), append(of, *by)
+			}
+		}
 	}
+	tokens := func(n int) llm.Phase { return llm.Phase{Tokens: n} }
 	d := l.decoder.l
 	// Where the decoder makes the caches of the encoder's positions, prefill does.
 	made := l.start.m != l.decoder.m || d.Has(llm.UseCache)
 	if l.encoder.l != nil {
-		for _, n := range encodes {
-			add(&l.encoder, phases.Run{Kind: profile.EncodePhase, Phase: llm.Phase{Tokens: n}, CrossWritten: !made})
-		}
+		add(&l.encoder, phases.Run{Kind: profile.EncodePhase, CrossWritten: !made}, encodes, tokens)
 	}
-	for _, n := range prompts {
-		add(&l.start, phases.Run{Kind: profile.PrefillPhase, Phase: llm.Phase{Tokens: n}, CrossRead: !made, CrossWritten: made})
-	}
-	for _, n := range contexts {
-		add(&l.decoder, phases.Run{Kind: profile.DecodePhase, Phase: llm.Phase{Tokens: 1, Depth: n, Encoded: d.Encoded()}, CrossRead: true})
-	}
+	add(&l.start, phases.Run{Kind: profile.PrefillPhase, CrossRead: !made, CrossWritten: made}, prompts, tokens)
+	add(&l.decoder, phases.Run{Kind: profile.DecodePhase, CrossRead: true}, contexts, func(n int) llm.Phase {
+		return llm.Phase{Tokens: 1, Depth: n, Encoded: d.Encoded()}
+	})
 	return runs, of
 }
 
 // check returns an error if a model cannot run one of the phases.
-func (l *language) check(p *Phases, batch int) error {
-	runs, parts := l.list(p, batch)
+func (l *language) check(p *Phases, batches []int) error {
+	runs, parts := l.list(p, batches)
 	if len(runs) > mostPhases {
 		return fmt.Errorf("these are %d phases: use up to %d", len(runs), mostPhases)
 	}

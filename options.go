@@ -164,6 +164,11 @@ type Options struct {
 	// of the other phases beside: see [profile.LanguageModel]. Only Seed and Batch of Inputs apply.
 	// nil measures an inference. [DefaultPhases] suit a model.
 	Phases *Phases
+	// Lists measures the model in every combination of some sizes, each for Time or Runs and
+	// interleaved, in place of those of Inputs. The profile is of the last combination, and has the
+	// times of the others beside. With Phases, each phase is measured in each batch. nil measures the
+	// sizes of Inputs.
+	Lists *Lists
 	// MaxMemory limits the bytes of inputs, results and working memory of the model. A model above
 	// the limit is refused; an operator that needs more in a run fails alone, and the model then
 	// has no latency. 0 means the memory that is free of this computer, the container and the
@@ -214,6 +219,11 @@ func (o *Options) Validate() error {
 	}
 	if o.Phases != nil {
 		if err := o.Phases.validate(o); err != nil {
+			return err
+		}
+	}
+	if o.Lists != nil {
+		if err := o.Lists.validate(o); err != nil {
 			return err
 		}
 	}

@@ -3,13 +3,10 @@ package opmeter
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/external"
-	"github.com/opmeter/opmeter/internal/measure/loop"
 	"github.com/opmeter/opmeter/internal/measure/phases"
 	"github.com/opmeter/opmeter/internal/runtime/llm"
 	"github.com/opmeter/opmeter/profile"
@@ -58,7 +55,7 @@ func DefaultPhases(m *Model) *Phases {
 		p.Prompts[0] = min(p.Prompts[0], max(n/2, 1))
 	}
 	p.Contexts = slices.Compact(p.Contexts)
-	if l.check(p, 1) != nil {
+	if l.check(p, []int{1}) != nil {
 		return nil
 	}
 	return p
@@ -87,22 +84,13 @@ func (p *Phases) validate(o *Options) error {
 		return wrong("Phases", "use 1 to %d prompts and contexts together, not %d", mostPhases, n)
 	}
 	in := &o.Inputs
-	for _, x := range []struct {
-		name string
-		set  bool
-	}{
-		{"Engine", isProgram(o.Engine)},
+	for _, x := range append(alone(o), []exclusion{
 		{"Inputs.Shapes", len(in.Shapes) > 0},
 		{"Inputs.Dims", len(in.Dims) > 0},
 		{"Inputs.Files", len(in.Files) > 0},
 		{"Inputs.Zeros", in.Zeros},
 		{"Inputs.Overrides", in.Overrides != ""},
-		{"Carry", len(o.Carry) > 0},
-		{"Streams", o.Streams > 1},
-		{"Rate", o.Rate > 0},
-		{"Cold", o.Cold != ""},
-		{"Interleaver", o.Interleaver != nil},
-	} {
+	}...) {
 		if x.set {
 			return wrong(x.name, "%s", "leave it out with phases, which set the inputs and run one after the other")
 		}
@@ -126,61 +114,26 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	if err == nil && l == nil {
 		err = errors.New("the model has no caches of keys and values, such as the inputs past_key_values.* of language models: leave the phases out")
 	}
-	batch := max(o.Inputs.Batch, 1)
 	if err == nil {
-		err = l.check(o.Phases, batch)
+		err = l.check(o.Phases, o.batches())
 	}
 	if err != nil {
 		return nil, &OptionError{Option: "Phases", Text: err.Error(), Err: err}
 	}
-	release, err := loop.Lease(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	// Each measurement sets the memory limit: they end in any order.
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
-	runs, parts := l.list(o.Phases, batch)
+	runs, parts := l.list(o.Phases, o.batches())
 	l.decoder.l.Share(longest(runs))
-	g := group{together: holds(parts, runs, h.Feed.MaxBytes), count: len(runs)}
-	errs := make([]error, len(runs))
-	var all sync.WaitGroup
-	report := share(o.Progress, len(runs))
-	for i := range runs {
-		one := o
-		one.Phases, one.Inputs.phase, one.Progress = nil, &phaseInputs{parts[i].l, runs[i].Phase}, report(i)
-		one.Inputs.phase.Buffers = o.Engine == nil
-		if i < len(runs)-1 {
-			one.Journal = ""
-		}
-		measure := func() { errs[i] = g.measure(ctx, parts[i].m, one, &runs[i]) }
-		if g.together {
-			all.Go(measure)
-		} else {
-			measure()
-		}
-	}
-	all.Wait()
-	p := phases.Merge(l.decoder.l, runs)
-	if p == nil {
-		return nil, errors.Join(errs[0], ctx.Err())
-	}
-	if !g.together {
-		p.Findings = append(p.Findings, profile.Finding{
-			ID: "phases.apart", Severity: profile.Info,
-			Text: "The phases were measured one after the other: the memory does not hold the model once for each. --max-memory sets another limit.",
+	return measureRuns(ctx, o, runs, parts, holds(parts, runs, h.Feed.MaxBytes),
+		func(i int, one *Options) {
+			one.Inputs.phase = &phaseInputs{parts[i].l, runs[i].Phase}
+			one.Inputs.phase.Buffers = o.Engine == nil
+		},
+		func() *profile.Profile {
+			p := phases.Merge(l.decoder.l, runs)
+			if p != nil {
+				p.Findings = append(p.Findings, l.findings()...)
+			}
+			return p
 		})
-	}
-	p.Findings = append(p.Findings, l.findings()...)
-	for i, err := range errs {
-		if err == nil {
-			err = runs[i].Err()
-		}
-		if err != nil && ctx.Err() == nil {
-			return p, fmt.Errorf("%s: %w", runs[i].Name(), err)
-		}
-	}
-	return p, p.Validate()
 }
 
 // group is a number of measurements under one lease.

@@ -59,7 +59,7 @@ func TestPhases(t *testing.T) {
 			var names []string
 			for i := range l.Phases {
 				ph := &l.Phases[i]
-				names = append(names, ph.Name())
+				names = append(names, strings.TrimSuffix(ph.Name(), ", batch 2"))
 				sum := 0.0
 				for k := range p.Layers {
 					v, _ := p.Layers[k].Value(ph.Quantity)

@@ -146,6 +146,9 @@ func (o *SweepOptions) validate() error {
 	if o.Phases != nil {
 		return wrong("Phases", "%s", "a sweep has no phases: profile the model")
 	}
+	if o.Lists != nil {
+		return wrong("Lists", "%s", "a sweep has lists of its own, such as Batches: leave it out")
+	}
 	if o.Rounds < 0 || o.Rounds > mostRounds {
 		return wrong("Rounds", "use 1 to %d, not %d", mostRounds, o.Rounds)
 	}

@@ -88,12 +88,16 @@ type Phase struct {
 	RAMBytes *int64 `json:"ram_bytes,omitzero"`
 }
 
-// Name says which phase it is: "prefill 128", "decode at 1024".
+// Name says which phase it is: "prefill 128", "decode at 1024, batch 4".
 func (p *Phase) Name() string {
+	s := fmt.Sprintf("%s %d", p.Kind, p.Tokens)
 	if p.Kind == DecodePhase {
-		return fmt.Sprintf("decode at %d", p.Context)
+		s = fmt.Sprintf("decode at %d", p.Context)
 	}
-	return fmt.Sprintf("%s %d", p.Kind, p.Tokens)
+	if p.Batch > 1 {
+		s += fmt.Sprintf(", batch %d", p.Batch)
+	}
+	return s
 }
 
 func (c *checker) language(l *LanguageModel) {

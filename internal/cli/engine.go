@@ -234,7 +234,7 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, ph *phaseFlags, measu
 				opts.Progress, opts.MaxMACs = b.progress, b.macs
 				err = opmeter.Check(ctx, m, p, opts)
 			}
-			if c.auto && err == nil && b.macs == 0 && len(cs) == 1 && p.Language == nil {
+			if c.auto && err == nil && b.macs == 0 && len(cs) == 1 && p.Language == nil && opts.Lists == nil {
 				opts := opts
 				opts.Progress = b.progress
 				err = a.beside(ctx, m, p, opts, took)

@@ -65,7 +65,7 @@ func TestFlagsOfOptions(t *testing.T) {
 			fields[typ.Field(f).Name] = true
 		}
 	}
-	for name, in := range map[string]reflect.Type{"Phases.": reflect.TypeFor[opmeter.Phases](), "Inputs.": reflect.TypeFor[opmeter.Inputs](), "Engine.": reflect.TypeFor[engine.Engine]()} {
+	for name, in := range map[string]reflect.Type{"Phases.": reflect.TypeFor[opmeter.Phases](), "Lists.": reflect.TypeFor[opmeter.Lists](), "Inputs.": reflect.TypeFor[opmeter.Inputs](), "Engine.": reflect.TypeFor[engine.Engine]()} {
 		for f := range in.NumField() {
 			fields[name+in.Field(f).Name] = true
 		}

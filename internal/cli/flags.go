@@ -22,6 +22,7 @@ type modelFlags struct {
 	dims          []string
 	iterations    []string
 	batch         int
+	lists         *opmeter.Lists // sizes of which each is measured, nil for commands that take one
 	seed          uint64
 	zeros         bool
 	exact         bool
@@ -34,6 +35,26 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.shapes, "shape", nil, "`NAME=DIMS`: shape of an input, such as image=1x3x224x224")
 	c.Flags().StringArrayVar(&f.dims, "dim", nil, "`NAME=N`: size of a named dimension of ONNX inputs")
 	wholeVar(c, &f.batch, "batch", 0, 1, most, "batch size: first dimension of every input", "")
+}
+
+// addLists makes --dim and --batch take lists, of which each size is measured.
+func (f *modelFlags) addLists(c *cobra.Command) {
+	f.lists = &opmeter.Lists{Dims: map[string][]int{}}
+	batch, dim := c.Flags().Lookup("batch"), c.Flags().Lookup("dim")
+	batch.Value, batch.DefValue, batch.Usage = &wholes{&f.lists.Batches, 1, most}, "", "`N,…`: batch sizes, the first dimension of every input"
+	dim.Usage = "`NAME=N,…`: sizes of a named dimension of ONNX inputs"
+}
+
+// several returns the lists of sizes that inputs read, nil for one size each.
+func (f *modelFlags) several() *opmeter.Lists {
+	if f.lists == nil || len(f.lists.Batches) < 2 && len(f.lists.Dims) == 0 {
+		return nil
+	}
+	l := &opmeter.Lists{Dims: f.lists.Dims}
+	if len(f.lists.Batches) > 1 {
+		l.Batches = f.lists.Batches
+	}
+	return l
 }
 
 // addIterations is for commands that count or estimate: a run determines iterations itself.
@@ -70,8 +91,19 @@ func (f *modelFlags) inputs() (opmeter.Inputs, error) {
 		}
 		in.Shapes[name] = d
 	}
+	if f.lists != nil && len(f.lists.Batches) == 1 {
+		in.Batch = f.lists.Batches[0]
+	}
 	for _, s := range f.dims {
 		name, v, ok := cutLast(s)
+		if f.lists != nil && strings.Contains(v, ",") && ok {
+			var sizes []int
+			if err := (&wholes{&sizes, 0, most}).Set(v); err != nil {
+				return in, useError("--dim %s: %v", s, err)
+			}
+			f.lists.Dims[name] = sizes
+			continue
+		}
 		n, err := strconv.Atoi(v)
 		if !ok || err != nil || n < 0 {
 			return in, useError("--dim %q: write NAME=N with an integer", s)

@@ -64,6 +64,12 @@ it on a board. Several models or targets print a line each.`,
 			if len(t.on) > 1 {
 				engines[0].auto = false
 			}
+			if _, err := m.inputs(); err != nil {
+				return err
+			}
+			if m.several() != nil && (len(engines) > 1 || e.check || len(t.on) != 1 || !t.host()) {
+				return useError("--batch and --dim take lists for one engine on this computer, without --check: use one size, or leave out --engine, --check and --on")
+			}
 			t.ticking = programs(engines)
 			if err := t.fits(c); err != nil {
 				return err
@@ -127,6 +133,7 @@ it on a board. Several models or targets print a line each.`,
 	e.add(c)
 	p.add(c)
 	m.add(c)
+	m.addLists(c)
 	m.addIterations(c)
 	a.addSignature(c)
 	m.addData(c)
@@ -150,7 +157,7 @@ func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {
 	if o.MaxMemory, err = m.memory(); err != nil {
 		return o, err
 	}
-	o.Exact, o.MaxLoop = m.exact, m.loops()
+	o.Exact, o.MaxLoop, o.Lists = m.exact, m.loops(), m.several()
 	err = r.set(&o)
 	return o, err
 }

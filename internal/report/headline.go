@@ -33,6 +33,9 @@ func headline(p *profile.Profile) (title string, fs []fact) {
 	} else {
 		add(cost.label, cost.value)
 	}
+	for _, f := range shapeFacts(p) {
+		add(f.label, f.value)
+	}
 	add("Energy", metric(p.Totals.Energy, "J"))
 	add("Under load", underLoad(p))
 	add("Response", response(p))

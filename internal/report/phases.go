@@ -77,9 +77,6 @@ func phaseSpeed(l *profile.LanguageModel, ph *profile.Phase) string {
 		name = "TTFT"
 	}
 	s := perSecond(v) + phaseUnit(ph)
-	if ph.Batch > 1 {
-		s += fmt.Sprintf(" in a batch of %d", ph.Batch)
-	}
 	s += " · " + name + " " + Duration(t)
 	if iv := ph.Latency.Interval(); iv != nil {
 		s += " (95 % CI " + Range(iv[0], iv[1], Duration) + ")"

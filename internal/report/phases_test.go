@@ -47,15 +47,15 @@ func languageProfile() *profile.Profile {
 // TestPhaseLines checks the headline of a language model: figures first, then limits.
 func TestPhaseLines(t *testing.T) {
 	t.Parallel()
-	want := `Prefill 128: 512 tokens/s in a batch of 2 · TTFT 500 ms (95 % CI 450 to 550 ms)
-Decode at 1024: 20.0 tokens/s in a batch of 2 · TPOT 100 ms (95 % CI 90.0 to 110 ms)
+	want := `Prefill 128, batch 2: 512 tokens/s · TTFT 500 ms (95 % CI 450 to 550 ms)
+Decode at 1024, batch 2: 20.0 tokens/s · TPOT 100 ms (95 % CI 90.0 to 110 ms)
 Excluded: tokenizer and sampling
-Limit of prefill 128: 640 tokens/s by float32 arithmetic, 80.0 % reached · weights 400 MiB · cache read 0 B, written 16.0 MiB · 200 Gop · 458 op/byte
-Limit of decode at 1024: 36.3 tokens/s by DRAM at 10.0 GB/s, 55.0 % reached · weights 400 MiB · cache read 128 MiB, written 128 KiB, copied 128 MiB · 1.00 Gop · 1.81 op/byte
-Limit of decode at 4096: unknown · cache read 0 B, written 0 B
+Limit of prefill 128, batch 2: 640 tokens/s by float32 arithmetic, 80.0 % reached · weights 400 MiB · cache read 0 B, written 16.0 MiB · 200 Gop · 458 op/byte
+Limit of decode at 1024, batch 2: 36.3 tokens/s by DRAM at 10.0 GB/s, 55.0 % reached · weights 400 MiB · cache read 128 MiB, written 128 KiB, copied 128 MiB · 1.00 Gop · 1.81 op/byte
+Limit of decode at 4096, batch 2: unknown · cache read 0 B, written 0 B
 Caches: 16 layers of 8 heads of 64, float32, 64.0 KiB for each position, up to 8192 positions
 Memory by context: 550 MiB for 1024 positions, 1.41 GiB for 8192 positions: weights 420 MiB, 128 KiB each, activations 2.00 MiB; 1.00 GiB hold 4.82 k positions
-Layers: those of decode at 1024; other phases have columns of their own`
+Layers: those of decode at 1024, batch 2; other phases have columns of their own`
 	var lines []string
 	for _, f := range phaseLines(languageProfile()) {
 		lines = append(lines, f.label+": "+f.value)
@@ -64,7 +64,7 @@ Layers: those of decode at 1024; other phases have columns of their own`
 		t.Errorf("-want +got:\n%s", d)
 	}
 	title, fs := headline(languageProfile())
-	if title == "" || fs[0].label != "Prefill 128" {
+	if title == "" || fs[0].label != "Prefill 128, batch 2" {
 		t.Errorf("%s, %+v", title, fs)
 	}
 	for _, f := range fs {

@@ -20,6 +20,20 @@ func hasTokens(r ListRow) bool {
 	return r.Profile != nil && len(tokenFacts(r.Profile)) > 0
 }
 
+// shapeGroup is the group of times in other shapes than those of the profile.
+const shapeGroup = "Shapes"
+
+// shapeFacts are the times of inferences in other shapes, a line each.
+func shapeFacts(p *profile.Profile) (fs []fact) {
+	for _, q := range p.Quantities {
+		m := p.Totals.Figure(q.Key)
+		if v, ok := m.Best(); ok && q.Group == shapeGroup {
+			fs = append(fs, fact{"With " + q.Head, Duration(v) + tokenSpread(m, Duration)})
+		}
+	}
+	return fs
+}
+
 // tokenFacts are the figures of a language model, a line each. Lengths have one line together.
 func tokenFacts(p *profile.Profile) (fs []fact) {
 	var lengths []string

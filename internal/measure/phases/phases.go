@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/opmeter/opmeter/internal/runtime/llm"
 	"github.com/opmeter/opmeter/profile"
@@ -13,8 +14,10 @@ import (
 
 // Run is a phase and its profile, nil if it was not measured.
 type Run struct {
-	Kind    profile.PhaseKind
-	Phase   llm.Phase
+	Kind  profile.PhaseKind
+	Phase llm.Phase
+	// Shapes names the sizes of an inference's inputs, such as "batch 4", "" for phases.
+	Shapes  string
 	Profile *profile.Profile
 	// File is that of the model if it is another one than that of the last run, "" otherwise.
 	File string
@@ -27,27 +30,29 @@ type Run struct {
 
 // Name says which phase it is.
 func (r *Run) Name() string {
-	ph := profile.Phase{Kind: r.Kind, Tokens: int64(r.Phase.Tokens), Context: int64(r.Phase.Depth)}
+	if r.Shapes != "" {
+		return r.Shapes
+	}
+	ph := profile.Phase{Kind: r.Kind, Batch: int64(r.Phase.Batch), Tokens: int64(r.Phase.Tokens), Context: int64(r.Phase.Depth)}
 	return ph.Name()
 }
 
 // key is that of the times of the phase.
 func (r *Run) key() string {
+	n := r.Phase.Tokens
 	if r.Kind == profile.DecodePhase {
-		return fmt.Sprintf("decode_%d_s", r.Phase.Depth)
+		n = r.Phase.Depth
 	}
-	return fmt.Sprintf("%s_%d_s", r.Kind, r.Phase.Tokens)
+	if r.Phase.Batch > 1 {
+		return fmt.Sprintf("%s_%d_batch_%d_s", r.Kind, n, r.Phase.Batch)
+	}
+	return fmt.Sprintf("%s_%d_s", r.Kind, n)
 }
 
 // Merge returns the profile of the last run that has a latency, with the times of the other runs as
 // further quantities and a description of all. It is nil without any profile.
 func Merge(m *llm.Model, runs []Run) *profile.Profile {
-	base := -1
-	for i := range runs {
-		if p := runs[i].Profile; p != nil && (base < 0 || measured(p) || !measured(runs[base].Profile)) {
-			base = i
-		}
-	}
+	base := last(runs)
 	if base < 0 {
 		return nil
 	}
@@ -66,15 +71,75 @@ func Merge(m *llm.Model, runs []Run) *profile.Profile {
 		}
 		out.Language.Phases = append(out.Language.Phases, ph)
 		headline(out, m, &ph)
-		for _, x := range r.Profile.Incomplete {
-			if i != base && x.Layers == nil { // layers of another phase are not those of the profile
-				out.Incomplete = append(out.Incomplete, x)
-			}
+		if i != base {
+			incomplete(out, r)
 		}
 	}
 	firstToken(out)
 	raise(out.Language.Phases)
 	return out
+}
+
+// last is the last run with a latency, or with a profile if none has one, -1 without any.
+func last(runs []Run) int {
+	base := -1
+	for i := range runs {
+		if p := runs[i].Profile; p != nil && (base < 0 || measured(p) || !measured(runs[base].Profile)) {
+			base = i
+		}
+	}
+	return base
+}
+
+// incomplete takes over what a run lacks. Layers of another run are not those of the profile.
+func incomplete(out *profile.Profile, r *Run) {
+	for _, x := range r.Profile.Incomplete {
+		if x.Layers == nil {
+			out.Incomplete = append(out.Incomplete, x)
+		}
+	}
+}
+
+// MergeShapes is [Merge] for runs of one model in different shapes.
+func MergeShapes(runs []Run) *profile.Profile {
+	base := last(runs)
+	if base < 0 {
+		return nil
+	}
+	out := runs[base].Profile
+	for i := range runs {
+		if r := &runs[i]; i != base && r.Profile != nil {
+			add(out, r, r.shapesKey(i))
+			incomplete(out, r)
+		}
+	}
+	if len(out.Quantities) > 0 {
+		out.Findings = append(out.Findings, profile.Finding{
+			ID: "shapes.base", Severity: profile.Info,
+			Text: fmt.Sprintf("Layers and other figures are those of %s. Times in other shapes have columns of their own.", runs[base].Name()),
+		})
+	}
+	return out
+}
+
+// mostKey is a length of names that keys of quantities can have.
+const mostKey = 90
+
+// shapesKey is the key of the times of the i-th run in other shapes: "batch 4" has batch_4_s.
+func (r *Run) shapesKey(i int) string {
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ', 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			return c
+		case 'A' <= c && c <= 'Z':
+			return c - 'A' + 'a'
+		}
+		return ' '
+	}, r.Shapes)
+	if key := strings.Join(strings.Fields(name), "_"); len(key) <= mostKey {
+		return key + "_s"
+	}
+	return fmt.Sprintf("shape_%d_s", i+1)
 }
 
 // firstToken sets the time to the first token of a model with an encoder: that of the last run of
@@ -140,12 +205,15 @@ func describe(m *llm.Model, ph llm.Phase) *profile.LanguageModel {
 
 // add puts the times of a run into the profile of another, as a quantity.
 func add(out *profile.Profile, r *Run, key string) {
-	doc := fmt.Sprintf("Time in a run of %d new tokens after %d in the cache.", r.Phase.Tokens, r.Phase.Depth)
-	if r.Kind == profile.EncodePhase {
+	group, doc := "Language model", fmt.Sprintf("Time in a run of %d new tokens after %d in the cache.", r.Phase.Tokens, r.Phase.Depth)
+	switch {
+	case r.Shapes != "":
+		group, doc = "Shapes", fmt.Sprintf("Time of an inference with %s.", r.Shapes)
+	case r.Kind == profile.EncodePhase:
 		doc = fmt.Sprintf("Time in a run of the encoder that makes %d positions.", r.Phase.Tokens)
 	}
 	out.Quantities = append(out.Quantities, profile.Quantity{
-		Key: key, Unit: "s", Head: r.Name(), Name: "Time in " + r.Name(), Group: "Language model", Adds: true, Better: -1, Doc: doc,
+		Key: key, Unit: "s", Head: r.Name(), Name: "Time in " + r.Name(), Group: group, Adds: true, Better: -1, Doc: doc,
 	})
 	set := func(set func(string, *profile.Metric) error, v *profile.Metric) {
 		if v != nil {

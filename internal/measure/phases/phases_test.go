@@ -1,6 +1,7 @@
 package phases_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/measure/phases"
@@ -135,4 +136,29 @@ func TestRaise(t *testing.T) {
 	ps = phases.Merge(m, []phases.Run{read}).Language.Phases
 	near("measured by reading", ps[0].Roof.Use, 0.25)
 	near("tokens/s at the rate of reading", ps[0].RoofTokensPerS, 4)
+}
+
+// TestMergeShapes names the times of other shapes by their sizes.
+func TestMergeShapes(t *testing.T) {
+	t.Parallel()
+	of := func(name string, times ...float64) phases.Run {
+		r := run("", 1, 0, times...)
+		r.Shapes = name
+		return r
+	}
+	p := phases.MergeShapes([]phases.Run{of("Batch-Size 1", 0.25, 0.5), of(strings.Repeat("x", 95)+" 2", 0.5, 0.5), of("Batch-Size 3", 0.125, 0.25)})
+	for key, want := range map[string]float64{"batch_size_1_s": 0.75, "shape_2_s": 1} {
+		if v, _ := p.Totals.Value(key); v != want {
+			t.Errorf("%s is %v, want %v", key, v, want)
+		}
+	}
+	if v, _ := p.Layers[0].Value("batch_size_1_s"); v != 0.25 || len(p.Findings) != 1 {
+		t.Errorf("the first layer takes %v, findings %+v", v, p.Findings)
+	}
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	if phases.MergeShapes([]phases.Run{{Shapes: "a 1"}}) != nil {
+		t.Error("a profile of nothing")
+	}
 }
