@@ -121,7 +121,7 @@ func (b *builder) choose(o Options) error {
 	if err != nil {
 		return err
 	}
-	b.q, b.cost = q, slices.Contains(profile.Costs(), q.Key)
+	b.q, b.cost = q, slices.Contains(profile.Costs(), q.Key) || slices.Contains(tokenTimes, q.Key)
 	b.counts = o.Quantity == "" && !b.cost
 	b.t.Quantity, b.t.Unit, b.t.Topic = q.Key, q.Unit, topicOf(&q)
 	return nil
@@ -133,7 +133,7 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 	if chosen {
 		var ok bool
 		if key, ok = common(b.ps); !ok {
-			return profile.Quantity{}, errors.New("the profiles have no figure in common that says what an inference costs: one has times, another none or only counts")
+			return profile.Quantity{}, errors.New("the profiles have no figure in common that says what an inference or a token costs: one has times, another none or only counts")
 		}
 	}
 	var q profile.Quantity
@@ -154,9 +154,9 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 			return q, wrongOption("Quantity", "%s is a figure of the whole model alone: every comparison shows it", key)
 		}
 		return q, wrongOption("Quantity", "unknown quantity %q: %sthe profiles have %s; docs/reference/quantities.md explains them", key, editdistance.Suggest(key, known), strings.Join(known, ", "))
-	case q.Model:
+	case q.Model && !chosen:
 		return q, wrongOption("Quantity", "%s is a figure of the whole model alone: every comparison shows it", key)
-	case !q.Adds && !q.Derived():
+	case !q.Adds && !q.Derived() && !chosen:
 		return q, wrongOption("Quantity", "%s is a figure that does not add up over layers: it is not compared by rows", key)
 	}
 	for k, p := range b.ps {
@@ -169,15 +169,19 @@ func (b *builder) quantity(key string) (profile.Quantity, error) {
 	return q, nil
 }
 
+// tokenTimes are the times of language models without a time of an inference, such as results of
+// servers.
+var tokenTimes = []string{"tpot_s", "ttft_s"}
+
 // common is the best quantity that says what an inference costs, in all profiles or else in the
-// first and another one. Where none does, it is how much work all of them are. A count that layers
-// are missing from says neither.
+// first and another one, or what a token costs. Where none does, it is how much work all of them
+// are. A count that layers are missing from says neither.
 func common(ps []*profile.Profile) (string, bool) {
 	for _, choice := range []struct {
 		keys  []string
 		least int // how many profiles need the figure, beside the first
 	}{
-		{profile.Costs(), len(ps) - 1}, {profile.Costs(), 1}, {[]string{"macs", "ops", "weights_bytes"}, len(ps) - 1},
+		{profile.Costs(), len(ps) - 1}, {profile.Costs(), 1}, {tokenTimes, len(ps) - 1}, {tokenTimes, 1}, {[]string{"macs", "ops", "weights_bytes"}, len(ps) - 1},
 	} {
 		for _, key := range choice.keys {
 			n := 0

@@ -279,6 +279,38 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
+// TestTokens compares results of language models that have times of tokens alone.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	tokens := func(key string, seconds float64) *profile.Profile {
+		p := &profile.Profile{Model: profile.Model{Name: "llm"}}
+		m := profile.Value(profile.Measured, seconds, "")
+		m.CI95 = &[2]float64{0.99 * seconds, 1.01 * seconds}
+		if err := p.Totals.Set(key, m); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, key := range []string{"ttft_s", "tpot_s"} {
+		x, err := compare.New([]compare.Named{{Profile: tokens(key, 0.5)}, {Profile: tokens(key, 0.25)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := x.Runs[1].Ratio; x.Quantity != key || r.Value == nil || *r.Value != 0.5 || r.Verdict != compare.Faster || x.Judge(1) != compare.NotWorse {
+			t.Errorf("%s: %s, %+v, %s", key, x.Quantity, r, x.Judge(1))
+		}
+	}
+	_, err := compare.New([]compare.Named{{Profile: tokens("ttft_s", 1)}, {Profile: tokens("tpot_s", 1)}})
+	if err == nil || !strings.Contains(err.Error(), "costs") {
+		t.Errorf("prefill and decode are compared: %v", err)
+	}
+	inference := tokens("tpot_s", 0.5)
+	inference.Totals.Latency = profile.Value(profile.Measured, 0.7, "")
+	if x, err := compare.New([]compare.Named{{Profile: inference}, {Profile: tokens("tpot_s", 0.25)}}); err != nil || x.Quantity != "tpot_s" {
+		t.Errorf("an inference and a result of tokens: %v, %+v", err, x)
+	}
+}
+
 // TestComparable judges each topic by itself: sizes compare across machines, times do not.
 func TestComparable(t *testing.T) {
 	t.Parallel()
