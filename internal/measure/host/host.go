@@ -367,20 +367,63 @@ func (r *runner) list() []plan.Slot {
 // counts.
 const totalInput = 6
 
-// sized gives attention in a buffer the number of keys if an input of the model has it: the plan
-// describes inputs without their elements.
+// sized gives attention in a buffer the number of keys, and branches their choice, if an input of the
+// model has it: the plan describes inputs without their elements.
 func (r *runner) sized(slots []plan.Slot) []plan.Slot {
 	for i := range slots {
 		s := &slots[i]
-		if s.Graph != 0 || s.Node.Op != "GroupQueryAttention" || len(s.In) <= totalInput || len(s.Node.Inputs) <= totalInput {
-			continue
-		}
-		if k := slices.Index(r.m.Main().Inputs, s.Node.Inputs[totalInput]); k >= 0 && r.ins[k].Known() {
-			s.In = slices.Clone(s.In)
-			s.In[totalInput] = r.ins[k]
+		switch {
+		case s.Graph != 0:
+		case s.Node.Op == "GroupQueryAttention" && len(s.In) > totalInput && len(s.Node.Inputs) > totalInput:
+			if x := r.input(s.Node.Inputs[totalInput]); x != nil {
+				s.In = slices.Clone(s.In)
+				s.In[totalInput] = x
+			}
+		case s.Node.Op == "If" && len(s.Node.Inputs) == 1 && !r.o.AllBranches:
+			if x := r.filled(s.Node.Inputs[0]); x != nil && x.Type == tensor.Bool {
+				s.Calls = chosen(s.Node, s.Calls, x.Data[0] != 0)
+			}
 		}
 	}
 	return slots
+}
+
+// input returns an input of the model with its elements, nil for other values.
+func (r *runner) input(id int) *tensor.Tensor {
+	if k := slices.Index(r.m.Main().Inputs, id); k >= 0 && r.ins[k].Known() {
+		return r.ins[k]
+	}
+	return r.filled(id)
+}
+
+// filled returns an input with one element that the options set, nil for others.
+func (r *runner) filled(id int) *tensor.Tensor {
+	g := r.m.Main()
+	k := slices.Index(g.Inputs, id)
+	if k < 0 || r.ins[k].Type.Bits() == 0 || tensor.Elements(r.ins[k].Shape) != 1 {
+		return nil
+	}
+	c := r.o.Feed.Overrides.Fill[g.Values[id].Name].Const
+	if c == nil {
+		return nil
+	}
+	x := tensor.New(r.ins[k].Type, r.ins[k].Shape...)
+	tensor.Put(x, 0, *c)
+	return x
+}
+
+// chosen says how often the branches of a node run whose condition is known.
+func chosen(n *graph.Node, calls []count.Calls, then bool) []count.Calls {
+	calls = slices.Clone(calls)
+	first, ok := n.Attrs.Graph("then_branch")
+	for i := range calls {
+		var times int64
+		if ok && (calls[i].Graph == first) == then {
+			times = 1
+		}
+		calls[i].Times = &times
+	}
+	return calls
 }
 
 // assume reports the passes through graphs that the model does not determine, and explains them.
