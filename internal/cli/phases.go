@@ -21,7 +21,7 @@ type phaseFlags struct {
 
 func (f *phaseFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.on, "phases", true, "measure prefill and decode of language models with caches")
-	c.Flags().Var(&wholes{&f.prompts, 1, 1 << 20}, "prompt", "`N,…`: tokens of prefill (default 128)")
+	c.Flags().Var(&wholes{&f.prompts, 1, 1 << 20}, "prompt", "`N,…`: tokens of prefill (default 128, 4 beside an encoder)")
 	c.Flags().Var(&wholes{&f.contexts, 0, 1 << 20}, "context", "`N,…`: positions in the cache of decode (default 0,1024)")
 }
 

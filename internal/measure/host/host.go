@@ -367,8 +367,8 @@ func (r *runner) list() []plan.Slot {
 // counts.
 const totalInput = 6
 
-// sized gives attention in a buffer the number of keys, and branches their choice, if an input of the
-// model has it: the plan describes inputs without their elements.
+// sized gives attention in a buffer the number of keys, and branches their choice, if an input of
+// the model has it: the plan describes inputs without their elements.
 func (r *runner) sized(slots []plan.Slot) []plan.Slot {
 	for i := range slots {
 		s := &slots[i]
