@@ -38,6 +38,8 @@ type Profile struct {
 	// Bounds divides the time of the layers among what bounds them, empty where no layer
 	// has a bound. The shares add up to 1.
 	Bounds []BoundPart `json:"bounds,omitzero"`
+	// Blocks are the repeated blocks of layers, in reports that group by block.
+	Blocks []Block `json:"blocks,omitzero"`
 	// Quantities describes figures that the table of known quantities lacks.
 	Quantities []Quantity `json:"quantities,omitzero"`
 	// Timeline says when things happened, for sources that recorded it.

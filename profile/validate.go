@@ -43,6 +43,7 @@ func (p *Profile) Validate() error {
 	for i := range p.Layers {
 		c.layer(i, &p.Layers[i], len(p.Layers))
 	}
+	c.blocks(p.Blocks, len(p.Layers))
 	c.quantities(p.Quantities)
 	c.differences(p.Differences)
 	c.otherEngine(p.Other)

@@ -132,6 +132,13 @@ var spoiled = []struct {
 		p.Language = &LanguageModel{Cache: KVCache{DType: "float32"}, Phases: []Phase{{Kind: DecodePhase, Quantity: "a b"}}}
 	}, "language_model.phases[0].quantity"},
 	{"cache", func(p *Profile) { p.Language = &LanguageModel{Cache: KVCache{DType: "float32", Layers: -1}} }, "language_model.cache.layers"},
+	{"blocks", func(p *Profile) { p.Blocks = []Block{{}} }, "blocks[0].count"},
+	{"a block's part", func(p *Profile) { p.Blocks = []Block{{Count: 1, Part: "tail"}} }, "blocks[0].part"},
+	{"layers of blocks", func(p *Profile) { p.Blocks = []Block{{Count: 2, Layers: []BlockLayer{{Layers: []int64{0}}}}} }, "blocks[0].layers[0].layers"},
+	{"layer of a block", func(p *Profile) { p.Blocks = []Block{{Count: 1, Layers: []BlockLayer{{Layers: []int64{99}}}}} }, "names layer 99"},
+	{"layer in two blocks", func(p *Profile) {
+		p.Blocks = []Block{{Count: 1, Layers: []BlockLayer{{Layers: []int64{0}, With: []int64{0}}}}}
+	}, "layer 0 is in two places"},
 	{"roof", func(p *Profile) { p.Layers[0].Roof = &Roof{Bound: "sky"} }, "layers[0].roof.bound"},
 	{"timeline", func(p *Profile) { p.Timeline = &timeline.Timeline{Dropped: new(int64(-1))} }, "timeline.dropped"},
 	{"timeline's layers", func(p *Profile) {
@@ -228,6 +235,8 @@ func validated(from *Profile) *Profile {
 	p.Settings.Scenario, p.Settings.Cold = Throughput, ColdCaches
 	l.Roof.Bound, l.Check.Outcome = BoundMemory, CheckAgrees
 	p.Bounds[0].Bound = BoundUnknown
+	b := &p.Blocks[0]
+	b.Count, b.Part, b.Parts[0].Name, b.Layers[0].Part, b.Layers[0].Layers, b.Layers[0].With = 1, PartHead, PartHead, PartHead, []int64{0}, nil
 	p.Target.Peaks[0].ReachedBy, p.Target.Levels[0].ReachedBy = new(int64(0)), new(int64(0))
 	p.Differences[0].State, p.Differences[0].Cause.Code = NotComparable, ByEnd
 	p.Other.Cause = nil
@@ -242,7 +251,7 @@ func validated(from *Profile) *Profile {
 		p.Totals.Latency, p.Totals.CPUCycles, p.Totals.AcceleratorCycles, p.Totals.SimulatorCycles, p.Totals.Energy, p.Totals.Figures["key"],
 		l.Latency, l.Total, l.CPUCycles, l.AcceleratorCycles, l.SimulatorCycles, l.Expected, l.Energy, l.Figures["key"],
 		p.Reconcile.OverheadS, p.Reconcile.OverheadPerOperatorS, p.Other.Latency,
-		ph.Latency, ph.TokensPerS, ph.Reconcile.OverheadS, ph.Reconcile.OverheadPerOperatorS,
+		b.Figures["key"], b.Parts[0].Figures["key"], b.Layers[0].Figures["key"], ph.Latency, ph.TokensPerS, ph.Reconcile.OverheadS, ph.Reconcile.OverheadPerOperatorS,
 	} {
 		v.Kind = Measured
 	}

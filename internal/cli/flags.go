@@ -202,7 +202,7 @@ type outputFlags struct {
 func (f *outputFlags) add(c *cobra.Command) {
 	f.addFiles(c)
 	c.Flags().StringVar(&f.sort, "sort", "", "`KEY`: sort by: "+strings.Join(report.Sorts, " "))
-	c.Flags().StringVar(&f.by, "by", "", "`KEY`: group the table by op, or by scope and level")
+	c.Flags().StringVar(&f.by, "by", "", "`KEY`: group the table by op, scope or repeated block")
 	wholeVar(c, &f.top, "top", 0, 0, most, "show the slowest N rows, or the first N of --sort", "")
 	c.Flags().BoolVar(&f.all, "all", false, "also list folded and fused layers")
 	c.Flags().BoolVar(&f.memory, "memory", false, "add the memory plan to table and Markdown")

@@ -21,11 +21,12 @@ type column struct {
 	wide int // longest text shown in the table, 0 for no limit
 	// width to which text may be cut before the column is left out, 0 for not at all
 	flex     int
-	terminal bool // of terminals only
-	needed   bool // files have it though it be empty
-	tail     bool // what is cut loses its beginning: names differ at the end
-	group    bool // shown for groups too
-	details  bool // only shown with details
+	terminal bool   // of terminals only
+	needed   bool   // files have it though it be empty
+	tail     bool   // what is cut loses its beginning: names differ at the end
+	group    bool   // shown for groups too
+	only     string // the one of [Groups] that has it, "" for all
+	details  bool   // only shown with details
 	human    func(r *row) string
 	raw      func(r *row) string
 }
@@ -85,6 +86,7 @@ func columns(p *profile.Profile) []column {
 		switch q.Key { // what people want to see beside
 		case "latency_s":
 			cs = append(cs, numeric("", "±", 60, false, Duration, spread))
+			cs = append(cs, blockColumns()...)
 		case "share":
 			cs = append(cs, place(), bar(), numeric("", "cum.", 70, true, Percent, func(r *row) (float64, bool) {
 				if r.cum == nil {
@@ -93,7 +95,7 @@ func columns(p *profile.Profile) []column {
 				return *r.cum, true
 			}))
 		case "params":
-			cs = append(cs, numeric("", "bytes", 40, true, func(v float64) string { return Bytes(int64(v)) }, (*row).bytes))
+			cs = append(cs, activeParams(), numeric("", "bytes", 40, true, func(v float64) string { return Bytes(int64(v)) }, (*row).bytes))
 		}
 	}
 	of := func(f func(l *profile.Layer) string) func(*row) string {
@@ -108,7 +110,12 @@ func columns(p *profile.Profile) []column {
 	note.raw = of(func(l *profile.Layer) string { return words.Note(l, false) })
 	cs = append(
 		cs,
-		textual("outputs", "output", nameKeep, 24, false, of(func(l *profile.Layer) string { return shapes(l.Outputs, true) })).cutTo(leastText),
+		textual("outputs", "output", nameKeep, 24, false, func(r *row) string {
+			if l := r.like(); l != nil {
+				return shapes(l.Outputs, true)
+			}
+			return ""
+		}).cutTo(leastText),
 		textual("inputs", "input", 30, 32, false, of(func(l *profile.Layer) string { return shapes(l.Inputs, false) })).cutTo(leastText),
 		textual("options", "options", 20, 60, false, of(words.Options)).cutTo(leastText),
 		name(),
@@ -133,12 +140,16 @@ func placedKeep(p *profile.Profile) int {
 
 // columnsFor lists the columns that go with the grouping.
 func columnsFor(p *profile.Profile, o Options) []column {
+	g := groupingOf(o.By)
 	cs := slices.DeleteFunc(columns(p), func(c column) bool {
-		return o.By != "" && !c.group || o.By == "" && c.key == "layers" || c.details && !o.Details
+		return g != nil && !c.group && !slices.Contains(g.also, c.key) || g == nil && c.key == "layers" || c.only != "" && c.only != o.By || c.details && !o.Details
 	})
-	if o.By == "scope" {
+	if g != nil && g.wide > 0 {
 		i := slices.IndexFunc(cs, func(c column) bool { return c.key == "op" })
-		cs[i].head, cs[i].wide, cs[i].flex, cs[i].tail = "scope", 60, 20, true
+		cs[i].head, cs[i].wide, cs[i].flex, cs[i].tail = g.head, g.wide, g.least, g.tail
+		if label := cs[i].human; g.indent {
+			cs[i].human = func(r *row) string { return strings.Repeat("  ", r.level) + label(r) }
+		}
 	}
 	return cs
 }

@@ -58,7 +58,7 @@ type format struct {
 func formats() []format {
 	return []format{
 		{name: "table", endings: []string{".txt"}, text: true, what: "table for people", write: writeTable},
-		{name: "json", endings: []string{".json"}, text: true, what: "all figures, schema in docs/profile.schema.json", write: plain(func(w io.Writer, p *profile.Profile) error { return p.Encode(w) })},
+		{name: "json", endings: []string{".json"}, text: true, what: "all figures, schema in docs/profile.schema.json", write: func(w io.Writer, p *profile.Profile, o Options) error { return o.grouped(p).Encode(w) }},
 		{name: "csv", endings: []string{".csv"}, text: true, what: "a row a layer, base units", write: writeCSV},
 		{name: "yaml", endings: []string{".yaml", ".yml"}, text: true, what: "the same data as JSON", write: writeYAML},
 		{name: "markdown", endings: []string{".md"}, text: true, what: "summary, table and findings", write: writeMarkdown},
@@ -114,7 +114,7 @@ func writePage(w io.Writer, p *profile.Profile, _ Options) error {
 			a.Lines = append(a.Lines, page.Line{Label: f.label, Text: f.value})
 		}
 	}
-	return page.Write(w, p, buildinfo.Version(), a)
+	return page.Write(w, withBlocks(p), buildinfo.Version(), a)
 }
 
 // Formats are the names that [Write] takes, those for a terminal only or all.

@@ -17,8 +17,16 @@ type row struct {
 	// group is the name of a group, which may be empty; nil for a layer.
 	group *string
 	cum   *float64 // share of this row and those above
-	inner bool     // a scope within the scope of a row above
+	level int      // 0 for rows that add up to the total, 1 for those within one of them
+	at    int      // place in the table
+	// inside are the rows within a row, in the order in which they run.
+	inside []row
+	// block is nil for rows that are not of repeated blocks.
+	block *blockRow
 }
+
+// inner reports whether a row is part of one above.
+func (r *row) inner() bool { return r.level > 0 }
 
 // layer is the layer of a row, nil for groups.
 func (r *row) layer() *profile.Layer {
@@ -68,7 +76,18 @@ func (r *row) op() string {
 	return words.Op(r.layer())
 }
 
+// like is the layer of a row, or the first one of a row of equal layers; nil for others.
+func (r *row) like() *profile.Layer {
+	if r.block != nil && r.block.alike {
+		return r.Layers[0]
+	}
+	return r.layer()
+}
+
 func (r *row) name() string {
+	if r.block != nil && r.block.alike {
+		return r.block.name
+	}
 	if l := r.layer(); l != nil {
 		return l.Name
 	}
@@ -78,32 +97,129 @@ func (r *row) name() string {
 // Sorts are the orders that [Options.Sort] takes beside the keys of quantities.
 var Sorts = []string{"index", "time", "macs", "ops", "params", "bytes", "op", "name"}
 
-// Groups are the groupings that [Options.By] takes.
-var Groups = []string{"op", "scope"}
+// grouping is a way to gather layers.
+type grouping struct {
+	key  string
+	many string // what the rows are
+	head string // heading of the first column
+	// wide and least are the longest label and the length to which labels may be cut, 0 for those of
+	// operators; tail says that their ends tell them apart.
+	wide, least int
+	tail        bool
+	indent      bool     // labels of rows within others
+	also        []string // keys of columns of layers that rows have too
+	note        string   // how rows within others add up
+	times       string   // what times of one of several equal groups are, where they are known
+	rows        func(p *profile.Profile, ls profile.Layers, o Options) []row
+}
+
+// groupings are the values of [Options.By] but "".
+var groupings = []grouping{
+	{key: "op", many: "operators", head: "operator", rows: opRows},
+	{
+		key: "scope", many: "scopes", head: "scope", wide: 60, least: 20, tail: true, rows: scopeRows,
+		note: "A scope includes the scopes inside it. The outermost scopes add up to the total.",
+	},
+	{
+		key: "block", many: "rows", head: "block", wide: 44, least: 24, indent: true, also: []string{"name", "outputs"}, rows: blockRows,
+		note:  "A block includes its parts and layers. The outermost rows add up to the total.",
+		times: "Median, min and max are the time of one of the equal blocks.",
+	},
+}
+
+// Groups are the keys of the groupings.
+var Groups = func() (keys []string) {
+	for i := range groupings {
+		keys = append(keys, groupings[i].key)
+	}
+	return keys
+}()
+
+// groupingOf returns the grouping with a key, nil for none.
+func groupingOf(key string) *grouping {
+	i := slices.IndexFunc(groupings, func(g grouping) bool { return g.key == key })
+	if i < 0 {
+		return nil
+	}
+	return &groupings[i]
+}
 
 // rows makes the table's rows in the order and grouping asked for.
 func rows(p *profile.Profile, o Options) ([]row, error) {
 	ls := p.Select(func(l *profile.Layer) bool { return o.By != "" || o.All || !l.State.Elsewhere() })
 	var out []row
-	switch o.By {
-	case "":
+	if g := groupingOf(o.By); g != nil {
+		out = g.rows(p, ls, o)
+	} else if o.By != "" {
+		return nil, fmt.Errorf("cannot group by %q: use one of %s", o.By, strings.Join(Groups, ", "))
+	} else {
 		for i := range ls {
 			out = append(out, row{Layers: ls[i : i+1]})
 		}
-	case "op":
-		for _, g := range ls.Group(words.Op) {
-			out = append(out, row{Layers: g.Layers, group: &g.Name})
-		}
-	case "scope":
-		return scopeRows(p, ls, o)
-	default:
-		return nil, fmt.Errorf("cannot group by %q: use one of %s", o.By, strings.Join(Groups, ", "))
 	}
-	if err := sortRows(out, o.groupOrder(), p.AllQuantities()); err != nil {
+	out, err := flatten(p, o, out, 0)
+	if err != nil {
 		return nil, err
+	}
+	for i := range out {
+		out[i].at = i
+	}
+	if o.Top > 0 && o.Top < len(out) && slices.ContainsFunc(out, func(r row) bool { return r.inner() }) {
+		if err := largestFirst(p, o, out); err != nil {
+			return nil, err
+		}
 	}
 	addShares(out)
 	return out, nil
+}
+
+// flatten sorts each level on its own and puts the rows inside of a row behind it.
+func flatten(p *profile.Profile, o Options, rs []row, level int) ([]row, error) {
+	if err := sortRows(rs, o.groupOrder(), p.AllQuantities()); err != nil {
+		return nil, err
+	}
+	var out []row
+	for _, r := range rs {
+		r.level = level
+		out = append(out, r)
+		inside, err := flatten(p, o, r.inside, level+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, inside...)
+	}
+	return out, nil
+}
+
+// largestFirst moves the rows that come first when all are sorted together to the front, in the
+// order that they have.
+func largestFirst(p *profile.Profile, o Options, rs []row) error {
+	sorted := slices.Clone(rs)
+	if err := sortRows(sorted, o.groupOrder(), p.AllQuantities()); err != nil {
+		return err
+	}
+	first := make([]bool, len(rs))
+	for _, r := range sorted[:o.Top] {
+		first[r.at] = true
+	}
+	sorting.Stable(rs, func(a, b row) int {
+		switch {
+		case first[a.at] == first[b.at]:
+			return 0
+		case first[a.at]:
+			return -1
+		}
+		return 1
+	})
+	return nil
+}
+
+// opRows makes a row for each operator.
+func opRows(_ *profile.Profile, ls profile.Layers, _ Options) (out []row) {
+	for _, g := range ls.Group(words.Op) {
+		out = append(out, row{Layers: g.Layers, group: &g.Name})
+	}
+	return out
 }
 
 // groupOrder is the order of the rows: groups have the slowest first unless another is asked for.
@@ -118,7 +234,7 @@ func (o *Options) groupOrder() string {
 func addShares(out []row) {
 	var c float64
 	for i := range out {
-		if out[i].inner {
+		if out[i].inner() {
 			continue
 		}
 		if s, ok := out[i].value("share"); ok {

@@ -255,10 +255,11 @@ func TestOrders(t *testing.T) {
 		{Options{Sort: "name"}, "5 3 2 1 0", "- 0.4 - 0.9 1.0", ""},
 		{Options{Sort: "bytes_read"}, "2 3 0 1 5", "- 0.4 0.5 1.0 -", ""},
 		{Options{Sort: "size"}, "", "", `cannot sort by "size": use one of index, time, macs, ops, params, bytes, op, name, or the key of a quantity such as energy_j`},
-		{Options{By: "kind"}, "", "", `cannot group by "kind": use one of op, scope`},
+		{Options{By: "kind"}, "", "", `cannot group by "kind": use one of op, scope, block`},
 		{Options{By: "op"}, "A B E C D", "", ""},
 		{Options{By: "op", Sort: "macs"}, "B A C D E", "", ""},
 		{Options{By: "scope"}, "s t (none)", "", ""},
+		{Options{By: "block"}, "1 3 0 2 5", "0.5 0.9 1.0 - -", ""},
 	} {
 		rs, err := rows(sorted(), c.o)
 		if c.err != "" {

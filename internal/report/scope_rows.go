@@ -1,10 +1,8 @@
 package report
 
 import (
-	"slices"
 	"strings"
 
-	"github.com/opmeter/opmeter/internal/base/sorting"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -34,9 +32,9 @@ func (n *scopeNode) child(path string) *scopeNode {
 	return c
 }
 
-// scopeRows makes a row for each scope, with inner scopes after the scope that contains them.
-// Each level is sorted on its own. The outermost scopes hold every layer once.
-func scopeRows(p *profile.Profile, ls profile.Layers, o Options) ([]row, error) {
+// scopeRows makes a row for each scope, with inner scopes inside the scope that contains them. The
+// outermost scopes hold every layer once.
+func scopeRows(_ *profile.Profile, ls profile.Layers, _ Options) []row {
 	root := &scopeNode{}
 	for _, l := range ls {
 		at, scope := root, strings.Trim(l.Scope, "/")
@@ -50,17 +48,7 @@ func scopeRows(p *profile.Profile, ls profile.Layers, o Options) ([]row, error) 
 		}
 		at.own = true
 	}
-	var out []row
-	if err := root.list(p, o, &out); err != nil {
-		return nil, err
-	}
-	if o.Top > 0 && o.Top < len(out) {
-		if err := largestFirst(p, o, out); err != nil {
-			return nil, err
-		}
-	}
-	addShares(out)
-	return out, nil
+	return root.rows()
 }
 
 // scopePrefix returns the first n+1 parts of a scope, and whether there are more.
@@ -81,49 +69,14 @@ func scopePrefix(scope string, n int) (path string, more bool) {
 	return scope[:end], true
 }
 
-// list appends the rows of inner scopes. A scope with the same layers as its only inner scope is
-// left out.
-func (n *scopeNode) list(p *profile.Profile, o Options, out *[]row) error {
-	rs := make([]row, len(n.inner))
-	nodes := map[*profile.Layer]*scopeNode{} // by first layer, which scopes of a level do not share
-	for i, c := range n.inner {
+// rows makes the rows of inner scopes. A scope with the same layers as its only inner scope is left
+// out.
+func (n *scopeNode) rows() (out []row) {
+	for _, c := range n.inner {
 		for !c.own && len(c.inner) == 1 {
 			c = c.inner[0]
 		}
-		rs[i] = row{Layers: c.row.Layers, group: &c.path, inner: n.path != ""}
-		nodes[c.row.Layers[0]] = c
+		out = append(out, row{Layers: c.row.Layers, group: &c.path, inside: c.rows()})
 	}
-	if err := sortRows(rs, o.groupOrder(), p.AllQuantities()); err != nil {
-		return err
-	}
-	for i := range rs {
-		*out = append(*out, rs[i])
-		if err := nodes[rs[i].Layers[0]].list(p, o, out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// largestFirst moves the rows that come first when all are sorted together to the front, in the
-// order that they have.
-func largestFirst(p *profile.Profile, o Options, rs []row) error {
-	sorted := slices.Clone(rs)
-	if err := sortRows(sorted, o.groupOrder(), p.AllQuantities()); err != nil {
-		return err
-	}
-	first := map[*string]bool{}
-	for _, r := range sorted[:o.Top] {
-		first[r.group] = true
-	}
-	sorting.Stable(rs, func(a, b row) int {
-		switch {
-		case first[a.group] == first[b.group]:
-			return 0
-		case first[a.group]:
-			return -1
-		}
-		return 1
-	})
-	return nil
+	return out
 }

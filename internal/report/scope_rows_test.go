@@ -62,7 +62,7 @@ func TestScopeRows(t *testing.T) {
 		for i := range rs {
 			params, _ := rs[i].value("params")
 			got = append(got, strings.Join([]string{rs[i].op(), PlainNumber(float64(len(rs[i].Layers))), PlainNumber(params)}, " "))
-			if !rs[i].inner {
+			if !rs[i].inner() {
 				layers += len(rs[i].Layers)
 			}
 		}
@@ -86,7 +86,7 @@ func TestScopesNoted(t *testing.T) {
 		if err := Write(&b, scoped("m", scope), "table", Options{By: "scope"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(b.String(), innerScopes); got != want {
+		if got := strings.Contains(b.String(), groupingOf("scope").note); got != want {
 			t.Errorf("%q: the note is there: %v, want %v\n%s", scope, got, want, b.String())
 		}
 	}

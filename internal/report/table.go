@@ -229,8 +229,12 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 	if len(rs) < all {
 		b.WriteString(topLine(len(rs), all, o) + "\n")
 	}
-	if slices.ContainsFunc(rs, func(r row) bool { return r.inner }) {
-		notes = append(notes, innerScopes)
+	if g := groupingOf(o.By); g != nil && slices.ContainsFunc(rs, func(r row) bool { return r.inner() }) {
+		note := g.note
+		if slices.ContainsFunc(rs, func(r row) bool { return r.block != nil && r.block.figures["latency_s"] != nil }) {
+			note += " " + g.times
+		}
+		notes = append(notes, note)
 	}
 	var lacking []string
 	for _, c := range cols {
@@ -250,9 +254,6 @@ func grid(b *strings.Builder, p *profile.Profile, rs []row, o Options) {
 		}
 	}
 }
-
-// innerScopes says how rows of scopes add up.
-const innerScopes = "A scope includes the scopes inside it. The outermost scopes add up to the total."
 
 // noRoom names the columns that the terminal is too narrow for.
 func noRoom(heads []string) string {
@@ -314,7 +315,10 @@ func notesBelow(rs []row, c drawn) []string {
 
 // topLine says which rows of how many a table has.
 func topLine(n, all int, o Options) string {
-	what := map[string]string{"": "layers", "op": "operators", "scope": "scopes"}[o.By]
+	what := "layers"
+	if g := groupingOf(o.By); g != nil {
+		what = g.many
+	}
 	order := o.groupOrder()
 	switch order {
 	case "", "index":

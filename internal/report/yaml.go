@@ -19,7 +19,8 @@ import (
 // writeYAML writes the same data as JSON, in the same order. It is written by
 // hand, value by value: the nodes that a library builds first take more memory
 // than a profile with millions of samples may.
-func writeYAML(w io.Writer, p *profile.Profile, _ Options) error {
+func writeYAML(w io.Writer, p *profile.Profile, o Options) error {
+	p = o.grouped(p)
 	if err := p.Validate(); err != nil {
 		return err
 	}

@@ -131,6 +131,7 @@ var groups = []Group{
 	{"Model and layers", []Term{
 		{Name: "operator", Text: "A kind of computation in a model format, such as CONV_2D of TFLite or Conv of ONNX.", Key: "op", Doc: "operators"},
 		{Name: "layer", Text: "One node of the model: an operator with its inputs, outputs and options; one row of the table.", Key: "layers", Doc: "profile"},
+		{Name: "repeated block", Text: "A sequence of layers that occurs several times in a model with equal operators and shapes, such as a layer of a transformer.", Key: "blocks", Doc: "profile"},
 		{Name: "scope", Text: "The block of the model that a layer belongs to: the module that the file names, or the path in the layer's name.", Key: "scope", Doc: "profile"},
 		{Name: "fused", Text: "Computed as part of another layer's kernel, such as an activation within a convolution.", Key: "state", Doc: "profile"},
 		{Name: "folded", Text: "Computed once while planning, because all its inputs are constant.", Key: "state", Doc: "profile"},
