@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/opmeter/opmeter/internal/cli"
+	"github.com/opmeter/opmeter/internal/model/onnx"
 	"github.com/opmeter/opmeter/internal/report"
 	"github.com/opmeter/opmeter/internal/report/page"
+	"github.com/opmeter/opmeter/internal/testing/decoder"
 	"github.com/opmeter/opmeter/internal/testing/material"
 	"github.com/opmeter/opmeter/internal/testing/sample"
 	"github.com/opmeter/opmeter/profile"
@@ -60,6 +62,18 @@ var pages = map[string]func() (string, error){
 	"hostile": sync.OnceValues(func() (string, error) {
 		return write("hostile", sample.New(sample.Options{Samples: true, Hostile: true}))
 	}),
+	// A language model with repeated layers: its phases have a view, its blocks a table.
+	"language": sync.OnceValues(func() (string, error) {
+		data, err := onnx.Encode(decoder.New(decoder.Small))
+		if err != nil {
+			return "", err
+		}
+		file := filepath.Join(folder, "decoder.onnx")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return "", err
+		}
+		return profiled("language", file, "--runs", "20", "--prompt", "4,16", "--context", "0,16,48")
+	}),
 	"study":            sync.OnceValues(func() (string, error) { return writeStudy("study", sample.Study(24, false)) }),
 	"compared":         sync.OnceValues(func() (string, error) { return speed.Compared(folder, 200, 2, false) }),
 	"several compared": sync.OnceValues(func() (string, error) { return speed.Compared(folder, 60, 4, false) }),
@@ -67,11 +81,16 @@ var pages = map[string]func() (string, error){
 	"hostile study":    sync.OnceValues(func() (string, error) { return writeStudy("hostile-study", sample.Study(12, true)) }),
 }
 
-// run lets the program profile a model and write the page.
+// run lets the program profile a convnet and write the page.
 func run(name string, options ...string) (string, error) {
+	return profiled(name, filepath.Join(material.Root(), "examples", "resnet8.yaml"), options...)
+}
+
+// profiled lets the program profile a model and write the page.
+func profiled(name, model string, options ...string) (string, error) {
 	file := filepath.Join(folder, name+".html")
 	var out strings.Builder
-	args := append([]string{"profile", filepath.Join(material.Root(), "examples", "resnet8.yaml"), "-o", file}, options...)
+	args := append([]string{"profile", model, "-o", file}, options...)
 	if code := cli.Main(args, strings.NewReader(""), &out, &out); code != 0 {
 		return "", fmt.Errorf("exit status %d: %s", code, out.String())
 	}

@@ -112,8 +112,12 @@ const reachable = `[...document.querySelectorAll("*")].map((e, i) => [e, i]).fil
 // TestKeyboard walks through every view with the tab key: it reaches every control,
 // shows where it is, and gets out again.
 func TestKeyboard(t *testing.T) {
-	for _, view := range views {
-		s := open(t, "sample", "#/"+view, 1280, 900)
+	for _, view := range append([]string{"phases"}, views...) {
+		page := "sample"
+		if view == "phases" {
+			page = "language"
+		}
+		s := open(t, page, "#/"+view, 1280, 900)
 		want := map[int]bool{}
 		for _, i := range eval[[]int](s, reachable) {
 			want[i] = true

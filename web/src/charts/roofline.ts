@@ -2,6 +2,7 @@
 // arithmetic and memory. The limits and the bottleneck of a layer come from the profile.
 import { best, reached } from "../figures/quantities";
 import type { Layer, Target } from "../data/profile";
+import type { Scale } from "./scale";
 
 /** The bottleneck of a layer. */
 export type Bound = "memory" | "compute" | "overhead" | "unknown";
@@ -123,4 +124,18 @@ function lines(list: Line[], one: number | undefined, name: string): Line[] {
  * limits. */
 export function relative(r: Roofline, p: Point): number | undefined {
   return r.bestRate && p.rate !== undefined ? p.rate / r.bestRate : undefined;
+}
+
+/** outline is the path of the roofline of an arithmetic peak and a memory bandwidth, from the left end
+ * of the scales to the right one; "" if it is outside of them. */
+export function outline(ops: number | undefined, bytes: number | undefined, x: Scale, y: Scale): string {
+  if (!ops) return "";
+  const [[start, end], [low]] = [x.domain, y.domain];
+  if (!bytes) return `M${x(start)},${y(ops)}H${x(end)}`;
+  // The slope may leave the chart at the bottom or at the left, or be outside of it.
+  const foot = Math.max(start, low / bytes);
+  const at = ops / bytes;
+  if (foot >= end) return "";
+  if (at >= end) return `M${x(foot)},${y(foot * bytes)}L${x(end)},${y(end * bytes)}`;
+  return at <= foot ? `M${x(start)},${y(ops)}H${x(end)}` : `M${x(foot)},${y(foot * bytes)}L${x(at)},${y(ops)}H${x(end)}`;
 }

@@ -5,6 +5,8 @@ export type Column = Float64Array | Float32Array | Int32Array;
 
 /** Profile is the result of profiling one model on one target. */
 export interface Profile {
+  /** Blocks are the repeated blocks of layers, in reports that group by block. */
+  blocks?: Block[];
   /** Bounds divides the time of the layers among what bounds them, empty where no layer has a bound. The shares add up to 1. */
   bounds?: BoundPart[];
   /** Created is the time of the run, RFC 3339 in UTC. */
@@ -45,6 +47,42 @@ export interface Profile {
   totals: Totals;
   /** Trust says how far the measured latency can be relied upon. */
   trust?: Trust;
+}
+
+/** Block is a group of layers that repeats, such as the layers of a transformer, or layers outside of such groups that belong together, such as those of the embedding. [blocks.Find] finds them. [blocks.Find]: https://pkg.go.dev/github.com/opmeter/opmeter/profile/blocks#Find */
+export interface Block {
+  /** Count is the number of equal blocks, 1 for layers that do not repeat. */
+  count: number;
+  /** Figures has the times of one block by their keys: median, mean, least and greatest over the blocks. Every layer of each block has the figure. */
+  figures?: Record<string, Metric>;
+  /** Layers are those of a block, in the order of the first one. */
+  layers: BlockLayer[];
+  /** Part is what the layers of a single block are for, absent for blocks that repeat. */
+  part?: "embedding" | "norm" | "attention" | "state space" | "convolution" | "MLP" | "router" | "experts" | "head" | "other";
+  /** Parts divides the layers by what they are for, absent where that is unknown. */
+  parts?: BlockPart[];
+}
+
+/** BlockLayer is a layer of a block, with its equals in the other blocks. */
+export interface BlockLayer {
+  /** Figures is like that of [Block]. */
+  figures?: Record<string, Metric>;
+  /** Layers are the indices of the layers, one for each block. */
+  layers: number[];
+  /** Part is the part of the block that the layer belongs to. */
+  part?: "embedding" | "norm" | "attention" | "state space" | "convolution" | "MLP" | "router" | "experts" | "head" | "other";
+  /** With are the layers that have no time of their own and belong to these: fused into them, or computed for them while planning. */
+  with?: number[];
+}
+
+/** BlockPart is layers of a block that belong together. */
+export interface BlockPart {
+  /** ActiveParams is the number of parameters of one block that a token uses, where that is less than all: those of the chosen experts. */
+  active_params?: number;
+  /** Figures is like that of [Block]. */
+  figures?: Record<string, Metric>;
+  /** Name says what they are for. */
+  name: "embedding" | "norm" | "attention" | "state space" | "convolution" | "MLP" | "router" | "experts" | "head" | "other";
 }
 
 /** BoundPart is the part of the layers' time that one limit bounds. */

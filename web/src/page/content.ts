@@ -1,5 +1,6 @@
 // Which views have content for a profile.
 import { best } from "../figures/quantities";
+import { phasesOf } from "../phases/data";
 import { profile, series, type View } from "./state.svelte";
 
 /** baseline reports whether the profile has times to compare with. */
@@ -22,6 +23,8 @@ export function filled(v: View): boolean {
       return spread(-1) || profile.layers.some((l) => spread(l.index));
     case "graph":
       return profile.layers.length > 0;
+    case "phases":
+      return phasesOf(profile).length > 0;
     case "estimate":
       // Times to compare with, estimates, or cycles of two origins.
       return baseline() || profile.layers.some((l) => (best(l.latency_s) !== undefined && l.latency_s!.kind !== "measured" && l.latency_s!.kind !== "imported") || (best(l.accelerator_cycles) !== undefined && best(l.simulator_cycles) !== undefined));

@@ -9,7 +9,7 @@ import type { Column, Layer, Profile } from "../data/profile";
 import { columnsOf, type LayerColumn } from "../figures/columns";
 import { Figures } from "../figures/quantities";
 
-export const views = ["summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate"] as const;
+export const views = ["summary", "layers", "timeline", "memory", "roofline", "distribution", "graph", "estimate", "phases"] as const;
 export type View = (typeof views)[number];
 
 /** The profile of the page; set once, before the views are created. Not reactive: it
