@@ -43,7 +43,7 @@ var classes = func() map[string]string {
 		"pad":            "pad padv2 mirrorpad",
 		"lstm":           "lstm dynamicquantizelstm unidirectionalsequencelstm lstmsequence",
 		"gru":            "gru grusequence",
-		"norm":           "layernormalization skiplayernormalization simplifiedlayernormalization rmsnormalization",
+		"norm":           "layernormalization skiplayernormalization simplifiedlayernormalization skipsimplifiedlayernormalization rmsnormalization",
 		"attention":      "attention multiheadattention groupqueryattention qattention scaleddotproductattention",
 		"batchnorm":      "batchnormalization batchnorminference",
 		"quantize":       "quantizelinear quantize dequantizelinear dequantize fakequantize dynamicquantizelinear",

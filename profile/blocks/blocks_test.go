@@ -107,6 +107,20 @@ func TestFind(t *testing.T) {
 			}
 			return n
 		}(), []string{"3×3 from 2", "3×3 from 12"}},
+		// Norms add the residual, which is absent before the first block.
+		"fused residuals": {func() *net {
+			n := &net{}
+			x := n.add("Gather", wide, "w", "ids")
+			y := n.add("SimplifiedLayerNormalization", wide, x, "w")
+			for range 4 {
+				y = n.add("MatMul", wide, n.add("GroupQueryAttention", narrow, n.add("MatMul", narrow, y, "wqkv"), "cache"), "wo")
+				y = n.add("SkipSimplifiedLayerNormalization", wide, y, x, "w")
+				y = n.add("MatMul", wide, n.add("MatMul", []int64{1, 4, 64}, y, "wup"), "wdown")
+				y = n.add("SkipSimplifiedLayerNormalization", wide, y, x, "w")
+			}
+			n.add("MatMul", []int64{1, 4, 100}, y, "whead")
+			return n
+		}(), []string{"1×1 from 0 embedding", "4×7 from 1 norm attention MLP", "1×1 from 29 norm", "1×1 from 30 head"}},
 		"no repetition": {func() *net {
 			n := &net{}
 			x := "in"

@@ -26,7 +26,7 @@ var named = []struct {
 
 // ops has the parts by operator or class of operators.
 var ops = map[string]profile.BlockPartName{
-	"norm": profile.PartNorm, "instancenorm": profile.PartNorm, "skipsimplifiedlayernormalization": profile.PartNorm, "l2normalization": profile.PartNorm,
+	"norm": profile.PartNorm, "instancenorm": profile.PartNorm, "l2normalization": profile.PartNorm,
 	"attention": profile.PartAttention, "linearattention": profile.PartAttention,
 	"expertmatmul": profile.PartExperts, "moe": profile.PartExperts, "qmoe": profile.PartExperts,
 	"embedlayernorm": profile.PartEmbedding,

@@ -46,7 +46,8 @@ func bySequence(body profile.Layers, signs []int, known []bool) []unit {
 				continue
 			}
 			c := float64(r.period+1) + doubt(i, r.period, count, live, names) + cost[i+count*r.period]
-			if c < cost[i] || c == cost[i] && from[i] != nil && r.period < from[i].period {
+			// As early as possible, with the shortest period, where neither is better.
+			if fewer := count*r.period > r.period+1; fewer && (c < cost[i] || c == cost[i] && (from[i] == nil || r.period < from[i].period)) {
 				cost[i], from[i] = c, r
 			}
 		}
