@@ -54,12 +54,11 @@ func blockRows(p *profile.Profile, ls profile.Layers, o Options) (out []row) {
 			for _, x := range b.Layers[i].Layers {
 				inBlock[x] = true
 			}
-			r.Layers = append(r.Layers, l.Layers...)
+			r.Layers, r.inside = append(r.Layers, l.Layers...), append(r.inside, l)
 			byPart[b.Layers[i].Part] = append(byPart[b.Layers[i].Part], l)
 		}
-		r.inside = byPart[""]
-		if b.Count == 1 {
-			r.inside = byPart[b.Part]
+		if len(b.Parts) > 0 {
+			r.inside = byPart[""]
 		}
 		for i := range b.Parts {
 			part := &b.Parts[i]

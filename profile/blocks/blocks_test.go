@@ -121,6 +121,17 @@ func TestFind(t *testing.T) {
 			n.add("MatMul", []int64{1, 4, 100}, y, "whead")
 			return n
 		}(), []string{"1×1 from 0 embedding", "4×7 from 1 norm attention MLP", "1×1 from 29 norm", "1×1 from 30 head"}},
+		// The first layer has another MLP.
+		"another first layer": {func() *net {
+			n := &net{}
+			x := n.decoderLayer(n.add("Gather", wide, "w", "ids"))
+			n.p.Layers[12].Outputs[0].Shape = []int64{1, 4, 96}
+			for range 2 {
+				x = n.decoderLayer(x)
+			}
+			n.add("MatMul", []int64{1, 4, 100}, n.add("RMSNormalization", wide, x, "w"), "whead")
+			return n
+		}(), []string{"1×1 from 0 embedding", "1×3 from 1 norm", "3×1 from 2", "1×5 from 5 attention", "1×3 from 11 MLP", "2×13 from 14 norm attention MLP", "1×1 from 41 head"}},
 		"no repetition": {func() *net {
 			n := &net{}
 			x := "in"

@@ -28,7 +28,7 @@ func figures(p *profile.Profile, b *profile.Block) {
 				ls = append(ls, &b.Layers[k])
 			}
 		}
-		if ls == nil || b.Part != "" {
+		if ls == nil || b.Part != "" || len(ls) == len(b.Layers) { // nothing to divide
 			continue
 		}
 		x.Figures, x.ActiveParams = over(p, keys, ls), active(p, ls)

@@ -211,37 +211,67 @@ func fill(layers profile.Layers, parts []profile.BlockPartName) {
 	}
 }
 
+// table reports whether a layer reads rows of a table of weights.
+func table(l *profile.Layer) bool {
+	return align.Class(l.Op) == "gather" && len(l.Inputs) > 0 && l.Inputs[0].Constant && len(l.Inputs[0].Shape) > 1
+}
+
 // outside returns the layers outside of the blocks of a model with parts as blocks by part.
 func outside(body profile.Layers, norm []bool, units []unit) []profile.Block {
 	inside := make([]bool, len(body))
-	first, last := len(body), -1
+	last := -1
 	for _, u := range units {
 		for _, block := range u {
 			for _, i := range block {
 				inside[i] = true
-				first, last = min(first, i), max(last, i)
+				last = max(last, i)
 			}
+		}
+	}
+	// The head follows the last norm.
+	headFrom := last + 1
+	for i, l := range body {
+		if i > last && (norm[i] || partOf(l) == profile.PartNorm) {
+			headFrom = i + 1
 		}
 	}
 	by := map[profile.BlockPartName][]profile.BlockLayer{}
 	head := false
-	for i, l := range body {
+	for i := 0; i < len(body); i++ {
 		if inside[i] {
 			continue
 		}
-		part := partOf(l)
-		switch {
-		case norm[i]:
-			part = profile.PartNorm
-		case part == profile.PartNorm || part == profile.PartEmbedding && i < last:
-		case i > last && (part == profile.PartHead || head || align.Heavy(l.Op)):
-			part, head = profile.PartHead, true
-		case i < first && align.Class(l.Op) == "gather" && len(l.Inputs) > 0 && l.Inputs[0].Constant && len(l.Inputs[0].Shape) > 1:
-			part = profile.PartEmbedding
-		default:
-			part = profile.PartOther
+		var stretch []int // up to the next block
+		for k := i; k < len(body) && !inside[k]; k++ {
+			stretch = append(stretch, k)
 		}
-		by[part] = append(by[part], profile.BlockLayer{Layers: []int64{l.Index}, Part: part})
+		of, from := parts(body, norm, unit{stretch}), headFrom
+		if of != nil && from == last+1 { // without a norm before it
+			for _, k := range stretch {
+				if align.Heavy(body[k].Op) {
+					from = max(from, k)
+				}
+			}
+		}
+		for k, i := range stretch {
+			l := body[i]
+			part := partOf(l)
+			switch {
+			case norm[i]:
+				part = profile.PartNorm
+			case part == profile.PartNorm || part == profile.PartEmbedding && i < last:
+			case i >= from && (part == profile.PartHead || head || align.Heavy(l.Op)):
+				part, head = profile.PartHead, true
+			case i < last && table(l):
+				part = profile.PartEmbedding
+			case of != nil:
+				part = of[k]
+			case part == "" || part == profile.PartEmbedding || part == profile.PartHead:
+				part = profile.PartOther
+			}
+			by[part] = append(by[part], profile.BlockLayer{Layers: []int64{l.Index}, Part: part})
+		}
+		i += len(stretch) - 1
 	}
 	var out []profile.Block
 	for _, part := range profile.PartNames {
