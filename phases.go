@@ -110,18 +110,10 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	if err != nil {
 		return nil, err
 	}
-	l, err := m.language()
-	if err == nil && l == nil {
-		err = errors.New("the model has no caches of keys and values, such as the inputs past_key_values.* of language models: leave the phases out")
-	}
-	if err == nil {
-		err = l.check(o.Phases, o.batches())
-	}
+	l, runs, parts, err := m.phases(&o)
 	if err != nil {
-		return nil, &OptionError{Option: "Phases", Text: err.Error(), Err: err}
+		return nil, err
 	}
-	runs, parts := l.list(o.Phases, o.batches())
-	l.decoder.l.Share(longest(runs))
 	return measureRuns(ctx, o, runs, parts, holds(parts, runs, h.Feed.MaxBytes),
 		func(i int, one *Options) {
 			one.Inputs.phase = &phaseInputs{parts[i].l, runs[i].Phase}
@@ -134,6 +126,23 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 			}
 			return p
 		})
+}
+
+// phases returns the language model, the runs of the options' phases, and the part that each runs.
+func (m *Model) phases(o *Options) (*language, []phases.Run, []part, error) {
+	l, err := m.language()
+	if err == nil && l == nil {
+		err = errors.New("the model has no caches of keys and values, such as the inputs past_key_values.* of language models: leave the phases out")
+	}
+	if err == nil {
+		err = l.check(o.Phases, o.batches())
+	}
+	if err != nil {
+		return nil, nil, nil, &OptionError{Option: "Phases", Text: err.Error(), Err: err}
+	}
+	runs, parts := l.list(o.Phases, o.batches())
+	l.decoder.l.Share(longest(runs))
+	return l, runs, parts, nil
 }
 
 // group is a number of measurements under one lease.

@@ -235,3 +235,45 @@ func TestPhasesApart(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 }
+
+// TestEstimatePhases: layers and totals have bands, tokens per second are those of the time, and a
+// model without caches is refused.
+func TestEstimatePhases(t *testing.T) {
+	ph := &opmeter.Phases{Prompts: []int{16}, Contexts: []int{0, 40}}
+	p, err := opmeter.EstimatePhases(t.Context(), language(t, false), opmeter.Options{Phases: ph})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Language.Phases) != 3 {
+		t.Fatalf("%d phases, want 3", len(p.Language.Phases))
+	}
+	for i := range p.Language.Phases {
+		ph := &p.Language.Phases[i]
+		sum := 0.0
+		for k := range p.Layers {
+			v, _ := p.Layers[k].Value(ph.Quantity)
+			sum += v
+		}
+		v, _ := ph.Latency.Best()
+		b, rates := ph.Latency.Band, ph.TokensPerS.Band
+		if ph.Latency.Kind != profile.Estimated || b == nil || !(b[0] < v && v < b[1]) || math.Abs(sum-v) > 1e-9*v {
+			t.Errorf("%s: %+v, sum of the layers %v", ph.Name(), ph.Latency, sum)
+		}
+		if tokens := float64(ph.Tokens); rates == nil || math.Abs(rates[0]*b[1]-tokens) > 1e-9*tokens {
+			t.Errorf("%s: band of times %v, of rates %v", ph.Name(), b, rates)
+		}
+		if ph.CacheCopiedBytes != nil && *ph.CacheCopiedBytes > 0 {
+			t.Errorf("%s: copies %d bytes of the cache", ph.Name(), *ph.CacheCopiedBytes)
+		}
+	}
+	m, err := opmeter.Open("examples/resnet8.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, o := range []opmeter.Options{{Phases: ph}, {}} {
+		if _, err := opmeter.EstimatePhases(t.Context(), m, o); err == nil {
+			t.Errorf("%+v: no error", o.Phases)
+		}
+	}
+}

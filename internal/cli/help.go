@@ -104,14 +104,16 @@ has the rules.`
 			return `Language models with caches of keys and values are measured in phases: prefill of --prompt tokens
 with an empty cache, and decode of one token after --context positions in the cache. The phases are
 interleaved, each for --time. The caches are filled with random numbers. --batch 1,4 measures each
-with 1 and with 4 sequences. The table has the layers of decode after the most positions, and a column of times for
-each other phase. Tokenizer and sampling are not included. --phases=false measures one inference, as
---dim, --shape and --input do. Files of an encoder and a decoder, or a folder with a config.json or
-genai_config.json, are one model, and the encoder has a phase. docs/llm.md explains the figures.`
+with 1 and with 4 sequences. The table has the layers of decode after the most positions, and a
+column of times for each other phase. Tokenizer and sampling are not included. --phases=false
+measures one inference, as --dim, --shape and --input do. Files of an encoder and a decoder, or a
+folder with a config.json or genai_config.json, are one model, and the encoder has a phase. opmeter
+summary estimates phases without running them. docs/llm.md explains the figures.`
 		},
 		`  opmeter profile llm.onnx
   opmeter profile llm.onnx --prompt 128,512 --context 0,1024
-  opmeter profile llm.onnx --batch 1,4`,
+  opmeter profile llm.onnx --batch 1,4
+  opmeter summary llm.onnx --context 4096`,
 		[]string{"phases", "prompt", "context"},
 		[]string{"phases", "prompt", "context"},
 	},

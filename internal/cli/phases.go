@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/profile"
 )
 
 // phaseFlags choose the phases of language models.
@@ -21,6 +23,10 @@ type phaseFlags struct {
 
 func (f *phaseFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.on, "phases", true, "measure prefill and decode of language models with caches")
+	f.addSizes(c)
+}
+
+func (f *phaseFlags) addSizes(c *cobra.Command) {
 	c.Flags().Var(&wholes{&f.prompts, 1, 1 << 20}, "prompt", "`N,…`: tokens of prefill (default 128, 4 beside an encoder)")
 	c.Flags().Var(&wholes{&f.contexts, 0, 1 << 20}, "context", "`N,…`: positions in the cache of decode (default 0,1024)")
 }
@@ -97,6 +103,24 @@ func (f *phaseFlags) parts(args []string) ([]string, error) {
 		args = nil
 	}
 	return args, told(m.Close())
+}
+
+// counted is a profiler that runs nothing: it counts a model, and estimates phases that are given.
+func (f *phaseFlags) counted(c *cobra.Command, in opmeter.Inputs, threads int) (profiler, error) {
+	f.on = true
+	if err := f.set(c); err != nil {
+		return nil, err
+	}
+	if !f.asked {
+		if n := given(c, "threads"); n != "" {
+			return nil, useError("%s is for estimates of phases: add --prompt or --context", n)
+		}
+		return count(in), nil
+	}
+	return func(ctx context.Context, m *opmeter.Model, _ bounds) (*profile.Profile, error) {
+		p, _ := f.of(m, true)
+		return opmeter.EstimatePhases(ctx, m, opmeter.Options{Inputs: in, Threads: threads, Phases: p})
+	}, nil
 }
 
 // sayPhases tells that a model is measured in phases.

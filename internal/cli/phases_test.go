@@ -76,6 +76,39 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+// TestPhasesEstimated estimates the phases of a model that is not run.
+func TestPhasesEstimated(t *testing.T) {
+	t.Parallel()
+	data, err := onnx.Encode(decoder.New(decoder.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "llm.onnx")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args   string
+		status int
+		has    []string
+	}{
+		{"--prompt 8 --context 0,5 --batch 2", statusDone, []string{"Prefill 8, batch 2 ", "Decode at 0, batch 2 ", "Decode at 5, batch 2 ", "estimated", " expected · weights ", "Memory by context "}},
+		{"--context 64", statusUse, []string{"the model has 64 positions"}},
+		{"--threads 2", statusUse, []string{"--threads is for estimates of phases: add --prompt or --context"}},
+		{"--prompt 8 --dim sequence_length=3", statusUse, []string{"--dim does not go with phases"}},
+	} {
+		var out, errw bytes.Buffer
+		if got := run(t.Context(), append([]string{"summary", file}, strings.Fields(tt.args)...), strings.NewReader(""), &out, &errw); got != tt.status {
+			t.Errorf("%s: status %d, want %d: %s", tt.args, got, tt.status, errw.String())
+		}
+		for _, want := range tt.has {
+			if !strings.Contains(out.String()+errw.String(), want) {
+				t.Errorf("%s: output lacks %q:\n%s%s", tt.args, want, out.String(), errw.String())
+			}
+		}
+	}
+}
+
 // TestPhasesOfLists measures an inference of each model of a list, unless phases are asked for.
 func TestPhasesOfLists(t *testing.T) {
 	t.Parallel()

@@ -164,17 +164,21 @@ func hostOptions(m *modelFlags, r *runFlags) (o opmeter.Options, err error) {
 
 func newSummary(a *app) *cobra.Command {
 	var (
-		m modelFlags
-		o outputFlags
+		m       modelFlags
+		o       outputFlags
+		p       phaseFlags
+		threads int
 	)
 	c := &cobra.Command{
 		Use:   "summary MODEL...",
 		Short: "Count without measuring: shapes, operations, parameters, memory",
 		Long: `Count without measuring: operators, shapes, operations, multiply-accumulates, parameters and
 the memory plan. Several models or a folder print a line each, with the reason for those that
-could not be read.`,
+could not be read. With --prompt or --context, the speed of a language model is estimated from
+the rates of memory and arithmetic, which are measured.`,
 		Example: `  opmeter summary model.tflite
   opmeter summary model.onnx --shape input=1x3x320x320 --format json
+  opmeter summary model.gguf --context 0,4096
   opmeter summary models/`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -185,12 +189,16 @@ could not be read.`,
 			if err != nil {
 				return err
 			}
+			run, err := p.counted(c, in, threads)
+			if err != nil {
+				return err
+			}
 			for i, key := range a.signatures(args, &o) {
 				if i > 0 {
 					fmt.Fprintln(a.out)
 				}
 				a.signature = key
-				if err := a.each(c.Context(), args, &o, []runner{onHost(count(in))}, false); err != nil {
+				if err := a.each(c.Context(), args, &o, []runner{onHost(run)}, p.asked); err != nil {
 					return err
 				}
 			}
@@ -199,6 +207,8 @@ could not be read.`,
 	}
 	m.add(c)
 	m.addIterations(c)
+	p.addSizes(c)
+	wholeVar(c, &threads, "threads", 1, 1, 1024, "threads of the estimate of phases", "")
 	a.addSignature(c)
 	o.add(c)
 	return c

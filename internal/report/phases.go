@@ -78,7 +78,11 @@ func phaseSpeed(l *profile.LanguageModel, ph *profile.Phase) string {
 	}
 	s := perSecond(v) + phaseUnit(ph)
 	s += " · " + name + " " + Duration(t)
-	if iv := ph.Latency.Interval(); iv != nil {
+	iv := ph.Latency.Interval()
+	switch b := ph.TokensPerS.Band; {
+	case b != nil && iv != nil:
+		s += " (" + Range(iv[0], iv[1], Duration) + ") · estimated " + Range(b[0], b[1], perSecond) + phaseUnit(ph)
+	case iv != nil:
 		s += " (95 % CI " + Range(iv[0], iv[1], Duration) + ")"
 	}
 	if q := words.Quality(ph.Trust); q != "" {
@@ -95,7 +99,11 @@ func phaseLimit(p *profile.Profile, ph *profile.Phase) string {
 		if memoryFirst(ph, r) {
 			limit = memoryLevel(p, r.Level) + " at " + Quantity(*r.BytesPerSecond, "B/s")
 		}
-		parts = append(parts, fmt.Sprintf("%s%s by %s, %s reached", perSecond(*ph.RoofTokensPerS), phaseUnit(ph), limit, Percent(*r.Use)))
+		reached := "reached"
+		if ph.Latency.Kind == profile.Estimated {
+			reached = "expected"
+		}
+		parts = append(parts, fmt.Sprintf("%s%s by %s, %s %s", perSecond(*ph.RoofTokensPerS), phaseUnit(ph), limit, Percent(*r.Use), reached))
 	} else {
 		parts = append(parts, "unknown")
 	}

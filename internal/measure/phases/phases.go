@@ -37,6 +37,15 @@ func (r *Run) Name() string {
 	return ph.Name()
 }
 
+// Bytes is the size of the weights and caches that a counted run reads.
+func (r *Run) Bytes(m *llm.Model) int64 {
+	n := m.CacheBytes(r.Phase.Batch, r.Phase.Depth)
+	if w := weightsRead(r.Profile); w != nil {
+		n += *w
+	}
+	return n
+}
+
 // key is that of the times of the phase.
 func (r *Run) key() string {
 	n := r.Phase.Tokens
@@ -273,7 +282,9 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 		ph.CacheReadBytes += m.StateBytes(batch)
 		ph.CacheWrittenBytes += m.StateBytes(batch)
 	}
-	if p.Target.Engine == "opmeter" && r.Kind != profile.EncodePhase { // what others copy is not known
+	estimated := p.Totals.Latency != nil && p.Totals.Latency.Kind == profile.Estimated
+	// What others copy is not known.
+	if p.Target.Engine == "opmeter" && r.Kind != profile.EncodePhase && !estimated {
 		ph.CacheCopiedBytes = new(m.CopiedBytes(r.Phase, p.Settings.InPlace))
 	}
 	if h, ok := p.Headline(); ok {
@@ -299,7 +310,12 @@ func rate(tokens float64, h profile.Headline, of *profile.Metric) *profile.Metri
 	}
 	m := &profile.Metric{Kind: of.Kind, N: of.N, Median: new(tokens / h.Value), Method: "tokens divided by the recommended time"}
 	if h.Low > 0 && h.Low < h.High {
-		m.CI95 = &[2]float64{tokens / h.High, tokens / h.Low}
+		interval := &[2]float64{tokens / h.High, tokens / h.Low}
+		if of.Kind == profile.Estimated {
+			m.Band = interval
+		} else {
+			m.CI95 = interval
+		}
 	}
 	return m
 }
@@ -317,18 +333,30 @@ func weightsRead(p *profile.Profile) *int64 {
 		}
 		n := *l.WeightsBytes
 		if lookups[l.Op] {
-			var rows int64
-			for _, o := range l.Outputs {
-				if o.Bytes == nil {
-					return nil
-				}
-				rows += *o.Bytes
+			rows := rowsRead(l)
+			if rows == nil {
+				return nil
 			}
-			n = min(n, rows)
+			n = min(n, *rows)
 		}
 		sum += n
 	}
 	return &sum
+}
+
+// rowsRead is the size of the rows that a lookup returns, nil for other layers and if unknown.
+func rowsRead(l *profile.Layer) *int64 {
+	if !lookups[l.Op] {
+		return nil
+	}
+	var rows int64
+	for _, o := range l.Outputs {
+		if o.Bytes == nil {
+			return nil
+		}
+		rows += *o.Bytes
+	}
+	return &rows
 }
 
 // roof places a phase under the roofline of its profile, as one layer that reads weights and caches

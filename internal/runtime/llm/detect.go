@@ -125,9 +125,9 @@ type Cache struct {
 	Axis, Batch int
 	// Buffer says that the operator accepts a buffer that is longer than its valid part.
 	Buffer bool
-	shape       []int // as declared
-	kind        tensor.Type
-	both        bool // has keys and values
+	shape  []int // as declared
+	kind   tensor.Type
+	both   bool // has keys and values
 }
 
 // Setup is what files beside a model say about it. The zero value says nothing.
