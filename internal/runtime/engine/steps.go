@@ -47,6 +47,7 @@ func (f *frame) describe() []Step {
 		st := &f.steps[i]
 		if st.State == plan.Runs || st.State == plan.Folded {
 			out[i].Kernel = cmp.Or(st.Call.Kernel, "plain")
+			out[i].Computes = cmp.Or(st.Call.Computes, out[i].Computes)
 		}
 		out[i].Scratch = st.Call.ScratchBytes()
 	}

@@ -241,6 +241,8 @@ type Call struct {
 	// Kernel names the kernel that Prepare chose, such as "im2col". It is empty where an operator
 	// has only one.
 	Kernel string
+	// Computes is the element type that the kernel multiplies in, if it is not that of the operands.
+	Computes tensor.Type
 	// Recipe is the result of Prepare for code generators that emit the node as a program for
 	// another machine: a type of internal/runtime/tfliteop/recipe. Nil if a definition does not
 	// provide it.

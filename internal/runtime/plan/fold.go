@@ -224,7 +224,7 @@ func (g *Graph) FreeSpare() { g.spare.Close() }
 
 // Bind completes a call before it is prepared.
 func (g *Graph) Bind(c *op.Call) {
-	c.Env, c.Kernel, c.Recycler = noEnv{}, "", &g.spare
+	c.Env, c.Kernel, c.Computes, c.Recycler = noEnv{}, "", tensor.Invalid, &g.spare
 	if g.host.Bind != nil {
 		g.host.Bind(c)
 	}

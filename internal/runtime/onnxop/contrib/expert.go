@@ -179,7 +179,7 @@ func (v *expertMatMul) lowBit(c *op.Call) expertProduct {
 	c.Kernel = packed[0].Name()
 	multiply := (*gemm.LowBitMatrix).Run
 	if v.roundsInput(c) {
-		multiply = (*gemm.LowBitMatrix).RunInt8
+		c.Computes, multiply = tensor.Int8, (*gemm.LowBitMatrix).RunInt8
 	}
 	return func(c *op.Call, e, rows int, x, y []float32) error {
 		multiply(packed[e], c.Pool, rows, x, y, nil, activation.Clamp{})

@@ -116,7 +116,7 @@ func (v *nBits) prepare(c *op.Call) (run op.Run, rounded bool, err error) {
 		c.Kernel = w.Name()
 		multiply := w.Run
 		if rounded = v.roundsInput(c); rounded {
-			multiply = w.RunInt8
+			c.Computes, multiply = tensor.Int8, w.RunInt8
 		}
 		return func(c *op.Call) error {
 			multiply(c.Pool, v.m, tensor.Of[float32](c.In[0]), tensor.Of[float32](c.Out[0]), elem.Elements[float32](c, 5), activation.Clamp{})
