@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Layer, Metric, Phase, Profile } from "../data/profile";
 import { Figures } from "../figures/quantities";
-import { groupsOf, limit, memory, phasesOf, points, speeds, title, tokens, waysOf } from "./data";
+import { groupsOf, limit, memory, phasesOf, points, speed, speeds, time, title, tokens, waysOf } from "./data";
 
 const metric = (median: number): Metric => ({ kind: "measured", median, ci95: [0.9 * median, 1.1 * median] });
 const phase = (more: Partial<Phase>): Phase => ({ kind: "decode", batch: 1, tokens: 1, context: 0, quantity: "decode_0_s", cache_read_bytes: 0, cache_written_bytes: 10, latency_s: metric(0.1), tokens_per_s: metric(10), ram_bytes: 7, ...more });
@@ -17,7 +17,7 @@ const profile = {
     phases: [
       phase({ kind: "prefill", tokens: 16, quantity: "prefill_16_s", latency_s: undefined }),
       phase({ ops: 100, weights_read_bytes: 90, roof: { bound: "memory", level: "L3", use: 0.5, ops_per_second: 1e5, bytes_per_second: 2000 }, roof_tokens_per_s: 20 }),
-      phase({ context: 64, quantity: "latency_s", batch: 2, ram_bytes: 8, tokens_per_s: metric(5) }),
+      phase({ context: 64, quantity: "latency_s", ram_bytes: 8, tokens_per_s: metric(5) }),
     ],
   },
 } as unknown as Profile;
@@ -49,7 +49,19 @@ test("speed and memory over the context", () => {
   expect(speeds(profile, "prefill")).toEqual([]);
   expect(speeds(profile, "decode")).toEqual([{ name: "measured", points: [{ x: 0, y: 10, lo: 9, hi: 11 }, { x: 64, y: 5, lo: 4.5, hi: 5.5 }] }]);
   const totals = (p: Profile) => memory(p).find((s) => s.name === "total")?.points.map((x) => x.y);
-  expect(totals(profile)).toEqual([1007, 1000 + 2 * 64 * 10 + 8]);
+  expect(totals(profile)).toEqual([1007, 1000 + 64 * 10 + 8]);
   const shared = { ...profile, language_model: { ...profile.language_model!, cache: { ...profile.language_model!.cache, shared: true, capacity: 100 } } };
-  expect(totals(shared)).toEqual([2007, 3008]);
+  expect(totals(shared)).toEqual([2007, 2008]);
+});
+
+test("phases of an encoder and of several batches", () => {
+  const list = [phase({ kind: "encode", tokens: 24, quantity: "encode_24_s" }), phase({ kind: "prefill", tokens: 4, quantity: "prefill_4_s" })];
+  const sizes = [1, 4].flatMap((batch) => [0, 64].map((context) => phase({ batch, context, quantity: `decode_${context}_batch_${batch}_s` })));
+  const cache = { layers: 2, dtype: "float32", position_bytes: 10, cross_bytes: 3, state_bytes: 2 };
+  const p = { ...profile, language_model: { cache, encoder_length: 24, phases: [...list, ...sizes] } } as unknown as Profile;
+  expect(phasesOf(p).map(title)).toEqual(["encode 24", "prefill 4", "decode at 0", "decode at 64", "decode at 0, batch 4", "decode at 64, batch 4"]);
+  expect(list.map((ph) => [time(p, ph), speed(ph, 10)])).toEqual([["time", "10.0 positions/s"], ["time", "10.0 tokens/s"]]);
+  expect(time(profile, list[1])).toBe("TTFT");
+  expect(speeds(p, "decode").map((s) => [s.name, s.points.length])).toEqual([["measured, batch 1", 2], ["measured, batch 4", 2]]);
+  expect(memory(p).find((s) => s.name === "caches")?.points).toEqual([{ x: 0, y: 20 }, { x: 64, y: 4 * 645 }]);
 });

@@ -4,8 +4,17 @@ import { percent, si } from "../figures/format";
 import { best, interval, type Figures } from "../figures/quantities";
 import { rowsOf } from "../blocks/rows";
 
-/** title says which phase it is: "prefill 128", "decode at 1024". */
-export const title = (ph: Phase): string => (ph.kind === "prefill" ? `prefill ${ph.tokens}` : `decode at ${ph.context}`);
+/** title says which phase it is: "prefill 128", "decode at 1024, batch 4". */
+export const title = (ph: Phase): string => (ph.kind === "decode" ? `decode at ${ph.context}` : `${ph.kind} ${ph.tokens}`) + (ph.batch > 1 ? `, batch ${ph.batch}` : "");
+
+/** time names the time of a phase. With an encoder, prefill alone is not the time to the first token. */
+export function time(p: Profile, ph: Phase): string {
+  if (ph.kind === "decode") return "TPOT";
+  return ph.kind === "prefill" && p.language_model?.encoder_length === undefined ? "TTFT" : "time";
+}
+
+/** speed writes what a phase makes in a second: an encoder makes positions. */
+export const speed = (ph: Phase, v: number | undefined): string => (ph.kind === "encode" ? tokens(v).replace("tokens", "positions") : tokens(v));
 
 /** phasesOf lists the phases that have a latency. */
 export const phasesOf = (p: Profile): Phase[] => (p.language_model?.phases ?? []).filter((ph) => best(ph.latency_s) !== undefined);
@@ -88,10 +97,21 @@ export interface Series {
   limit?: boolean;
 }
 
+/** batches lists those of some phases. */
+const batches = (phases: Phase[]): number[] => [...new Set(phases.map((ph) => ph.batch))];
+
 /** speeds returns tokens per second and their limit over the context of decodes, or over the length
- * of prompts; none for fewer than two. */
+ * of prompts, for each batch; none for fewer than two. */
 export function speeds(p: Profile, kind: Phase["kind"]): Series[] {
-  const phases = phasesOf(p).filter((ph) => ph.kind === kind);
+  const all = phasesOf(p).filter((ph) => ph.kind === kind);
+  const several = batches(all);
+  return several.flatMap((batch) => {
+    const list = speedsOf(all.filter((ph) => ph.batch === batch), kind);
+    return several.length > 1 ? list.map((s) => ({ ...s, name: `${s.name}, batch ${batch}` })) : list;
+  });
+}
+
+function speedsOf(phases: Phase[], kind: Phase["kind"]): Series[] {
   if (phases.length < 2) return [];
   const x = (ph: Phase) => (kind === "prefill" ? ph.tokens : ph.context);
   const at = phases.map((ph) => {
@@ -102,12 +122,15 @@ export function speeds(p: Profile, kind: Phase["kind"]): Series[] {
   return [{ name: "measured", points: at }, ...(limits.length > 1 ? [{ name: "limit", points: limits, limit: true }] : [])];
 }
 
-/** memory returns what weights, caches and activations of decodes need together over the context. */
+/** memory returns what weights, caches and activations of decodes need together over the context, in
+ * the last batch. */
 export function memory(p: Profile): Series[] {
   const [l, weights] = [p.language_model, p.totals.weights_bytes];
-  const phases = (l?.phases ?? []).filter((ph) => ph.kind === "decode" && ph.ram_bytes !== undefined);
+  const decodes = (l?.phases ?? []).filter((ph) => ph.kind === "decode" && ph.ram_bytes !== undefined);
+  const phases = decodes.filter((ph) => ph.batch === decodes.at(-1)!.batch);
   if (!l || weights === undefined || phases.length < 2) return [];
-  const cache = (ph: Phase) => ph.batch * l.cache.position_bytes * (l.cache.shared ? (l.cache.capacity ?? 0) : ph.context);
+  const fixed = (l.cache.cross_bytes ?? 0) + (l.cache.state_bytes ?? 0);
+  const cache = (ph: Phase) => ph.batch * (fixed + l.cache.position_bytes * (l.cache.shared ? (l.cache.capacity ?? 0) : ph.context));
   const of = (name: string, y: (ph: Phase) => number): Series => ({ name, points: phases.map((ph) => ({ x: ph.context, y: y(ph) })) });
   return [of("total", (ph) => weights + cache(ph) + ph.ram_bytes!), of("weights", () => weights), of("caches", cache), of("activations", (ph) => ph.ram_bytes!)];
 }
