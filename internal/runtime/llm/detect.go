@@ -133,8 +133,9 @@ type Cache struct {
 // Setup is what files beside a model say about it. The zero value says nothing.
 type Setup struct {
 	// Context is the largest number of positions, Encoder the number of those of an encoder, Bands
-	// that of the frequency bands of sound; 0 if unknown.
-	Context, Encoder, Bands int
+	// that of the frequency bands of sound, Channels and Pixels those of the channels of an image and
+	// of the pixels of a side; 0 if unknown.
+	Context, Encoder, Bands, Channels, Pixels int
 	// Roles has those of inputs by their names, beside the usual ones.
 	Roles map[string]Role
 	// Caches names caches before and after a run, beside the usual names.

@@ -177,8 +177,10 @@ func (f *feeder) shape(v *graph.Value, r Role) ([]int, error) {
 		want, fixed := f.size(r, i, len(out)), v.Shape[i]
 		longer := r == Mask && i == len(out)-1 && fixed > want // of a buffer
 		switch {
+		case r == Features && i > 0 && fixed > 0:
+			out[i] = fixed
 		case fixed < 0 && want == 0 && r == Features:
-			return nil, unsupported("dimension %d of input %q has no size in the file: give the folder of the model with its config.json", i, v.Name)
+			return nil, unsupported("dimension %d of input %q has no size in the file, and a config.json beside the decoder does not tell it: fix it in the file, or leave out the encoder", i, v.Name)
 		case fixed < 0:
 			out[i] = max(want, 1)
 		case want == 0 || fixed == want || longer:
@@ -202,7 +204,13 @@ func (f *feeder) size(r Role, axis, rank int) int {
 	sizes := map[Role]at{
 		Tokens: {0: b, last: n}, Embeddings: {0: b, last - 1: n}, Mask: {0: b, last: all}, Positions: {last - 1: b, last: n}, LastKey: {0: b},
 		States: {0: b, 1: f.m.Positions(f.p)}, StatesMask: {0: b, last: f.m.Positions(f.p)},
-		Features: {0: b, last - 1: f.m.setup.Bands, last: framesOfPosition * f.m.setup.Encoder},
+		Features: {0: b},
+	}
+	switch s := &f.m.setup; {
+	case r == Features && rank == 3: // [batch, bands, frames]
+		sizes[r][1], sizes[r][2] = s.Bands, framesOfPosition*s.Encoder
+	case r == Features && rank == 4: // [batch, channels, height, width]
+		sizes[r][1], sizes[r][2], sizes[r][3] = s.Channels, s.Pixels, s.Pixels
 	}
 	if r == Mask && rank > 2 {
 		sizes[r][last-1] = n

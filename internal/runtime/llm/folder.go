@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -161,8 +162,12 @@ func (s *Setup) config(path string) error {
 	if err != nil {
 		return err
 	}
-	s.Context = count(v, "max_target_positions", "max_position_embeddings", "n_positions", "n_ctx")
+	for _, of := range []*jsontree.Value{v.Get("decoder"), v} {
+		s.Context = cmp.Or(s.Context, count(of, "max_target_positions", "max_position_embeddings", "n_positions", "n_ctx"))
+	}
 	s.Encoder, s.Bands = count(v, "max_source_positions"), count(v, "num_mel_bins")
+	image := v.Get("encoder")
+	s.Channels, s.Pixels = count(image, "num_channels"), count(image, "image_size")
 	return nil
 }
 
@@ -257,9 +262,7 @@ func genai(dir string) (*Files, error) {
 func (s *Setup) beside(path string) error {
 	var c Setup
 	err := c.config(path)
-	s.Encoder, s.Bands = c.Encoder, c.Bands
-	if s.Context == 0 {
-		s.Context = c.Context
-	}
+	s.Encoder, s.Bands, s.Channels, s.Pixels = c.Encoder, c.Bands, c.Channels, c.Pixels
+	s.Context = cmp.Or(s.Context, c.Context)
 	return err
 }

@@ -54,6 +54,11 @@ func TestFolder(t *testing.T) {
 			&llm.Files{Decoder: "onnx/decoder_model_merged.onnx", Encoder: "onnx/encoder_model.onnx", Setup: llm.Setup{Context: 448, Encoder: 1500, Bands: 80}},
 		},
 		{
+			"image",
+			files{"encoder_model.onnx": "", "decoder_model_merged.onnx": "", "config.json": `{"encoder": {"image_size": 384, "num_channels": 3}, "decoder": {"max_position_embeddings": 512}}`},
+			&llm.Files{Decoder: "decoder_model_merged.onnx", Encoder: "encoder_model.onnx", Setup: llm.Setup{Context: 512, Channels: 3, Pixels: 384}},
+		},
+		{
 			"text",
 			files{"encoder_model.onnx": "", "decoder_model.onnx": "", "decoder_with_past_model.onnx": "", "config.json": `{"n_positions": -1, "n_ctx": 512.0}`},
 			&llm.Files{Decoder: "decoder_with_past_model.onnx", Start: "decoder_model.onnx", Encoder: "encoder_model.onnx", Setup: llm.Setup{Context: 512}},

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"bytes"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,35 @@ func runNamed(t *testing.T, m *graph.Model, l *llm.Model, p llm.Phase, given nam
 		out[g.Values[id].Name] = &x
 	}
 	return out
+}
+
+// TestFeatures sizes the inputs of encoders: what the file leaves open is that of the settings.
+func TestFeatures(t *testing.T) {
+	t.Parallel()
+	s := llm.Setup{Encoder: 1500, Bands: 80, Channels: 3, Pixels: 384}
+	for _, test := range []struct {
+		name        string
+		shape, want []int
+		fault       string
+	}{
+		{"input_features", []int{-1, -1, -1}, []int{2, 80, 3000}, ""},
+		{"input_features", []int{-1, 8, 48}, []int{2, 8, 48}, ""},
+		{"pixel_values", []int{-1, -1, -1, -1}, []int{2, 3, 384, 384}, ""},
+		{"pixel_values", []int{1, 3, 32, 32}, nil, `dimension 0 of input "pixel_values" is fixed at 1, and this phase needs 2`},
+		{"input_values", []int{-1, 16000}, []int{2, 16000}, ""},
+		{"input_values", []int{-1, -1}, nil, `dimension 1 of input "input_values" has no size in the file, and a config.json beside the decoder does not tell it`},
+	} {
+		m := model([]*graph.Value{{Name: test.name, Type: tensor.Float32, Shape: test.shape}}, nil)
+		o, err := llm.DetectPart(m, s).Feed(inputs.Options{}, llm.Phase{Batch: 2, Tokens: 1})
+		switch {
+		case test.fault != "":
+			if err == nil || !strings.Contains(err.Error(), test.fault) {
+				t.Errorf("%s %v: %v, want %s", test.name, test.shape, err, test.fault)
+			}
+		case err != nil || !slices.Equal(o.Shapes[test.name], test.want):
+			t.Errorf("%s %v: %v, %v, want %v", test.name, test.shape, o.Shapes[test.name], err, test.want)
+		}
+	}
 }
 
 // TestPairs compares prefill of a decoder with an encoder, and decode after it, with one token
