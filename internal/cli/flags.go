@@ -42,7 +42,7 @@ func (f *modelFlags) addLists(c *cobra.Command) {
 	f.lists = &opmeter.Lists{Dims: map[string][]int{}}
 	batch, dim := c.Flags().Lookup("batch"), c.Flags().Lookup("dim")
 	batch.Value, batch.DefValue, batch.Usage = &wholes{&f.lists.Batches, 1, most}, "", "`N,…`: batch sizes, the first dimension of every input"
-	dim.Usage = "`NAME=N,…`: sizes of a named dimension of ONNX inputs"
+	dim.Usage = "`NAME=N[,N]`: sizes of a named dimension of ONNX inputs"
 }
 
 // several returns the lists of sizes that inputs read, nil for one size each.

@@ -118,7 +118,7 @@ COMMANDS: dict[str, dict[str, Flag]] = {
         "cold": Flag("--cold", "WHAT", False, True),
         "context": Flag("--context", "N,", False, False),
         "details": Flag("--details", "", False, True),
-        "dim": Flag("--dim", "NAME=N,…", True, False),
+        "dim": Flag("--dim", "NAME=N[,N]", True, False),
         "discard": Flag("--discard", "N", False, False),
         "engine": Flag("--engine", "NAME[,NAME]", False, False),
         "engine_option": Flag("--engine-option", "KEY=VALUE", True, False),
