@@ -4,6 +4,10 @@
 //
 //	go run ./bench/llm -python venv/bin/python
 //	go run ./bench/llm -python venv/bin/python -model 16,2048,32,8,5632,32000 -threads 2
+//	go run ./bench/llm -python venv/bin/python -onnxruntime LIBRARY
+//
+// The last form adds ONNX Runtime without GenAI: in a loop of Python that binds the caches once, and
+// as an engine of opmeter. GenAI generates tokens, these run one step again and again.
 //
 // It compares the logits of the prompt, too. The runtimes round activations to 8 bits in different
 // ways, so these agree to a few per cent only.
@@ -23,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter"
+	external "github.com/opmeter/opmeter/engine"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/model/gguf"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -39,6 +44,7 @@ var (
 	prompt  = flag.Int("prompt", 128, "tokens of the prompt")
 	depth   = flag.Int("context", 512, "positions in the cache at decode")
 	tokens  = flag.Int("tokens", 16, "tokens of each decode")
+	library = flag.String("onnxruntime", "", "library of ONNX Runtime, that of the package in Python")
 	rounds  = flag.Int("rounds", 7, "rounds, in each of which every runtime runs once")
 )
 
@@ -55,6 +61,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "llm:", err)
 		os.Exit(1)
 	}
+}
+
+// contender is a runtime with its measurements.
+type contender struct {
+	name    string
+	measure func() (answer, error)
+	got     []answer
+	failed  error
 }
 
 func compare() error {
@@ -76,15 +90,19 @@ func compare() error {
 			return a, err
 		}
 	}
-	runtimes := []struct {
-		name    string
-		measure func() (answer, error)
-		got     []answer
-		failed  error
-	}{
-		{"opmeter", func() (answer, error) { return own(filepath.Join(dir, "net.gguf")) }, nil, nil},
-		{"llama.cpp", peer("llama"), nil, nil},
-		{"ONNX Runtime GenAI", peer("genai"), nil, nil},
+	runtimes := []contender{
+		{name: "opmeter", measure: func() (answer, error) { return own(filepath.Join(dir, "net.gguf"), nil) }},
+		{name: "llama.cpp", measure: peer("llama")},
+		{name: "ONNX Runtime GenAI", measure: peer("genai")},
+	}
+	if *library != "" {
+		helper := filepath.Join(dir, "opmeter-engine")
+		if out, err := exec.Command("go", "build", "-o", helper, "./cmd/opmeter-engine").CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		e := &external.Engine{Name: "onnxruntime", Library: *library, Helper: helper}
+		runtimes = append(runtimes, contender{name: "ONNX Runtime, loop", measure: peer("ort")},
+			contender{name: "ONNX Runtime here", measure: func() (answer, error) { return own(filepath.Join(dir, "genai", "model.onnx"), e) }})
 	}
 	for round := range *rounds {
 		for i := range runtimes {
@@ -127,13 +145,13 @@ func script(file string, args ...string) ([]byte, error) {
 	return c.Output()
 }
 
-// own measures in opmeter.
-func own(file string) (a answer, err error) {
+// own measures in opmeter, or in one of its engines.
+func own(file string, e *external.Engine) (a answer, err error) {
 	m, err := opmeter.Open(file)
 	if err != nil {
 		return a, err
 	}
-	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Threads: *threads, Phases: &opmeter.Phases{Prompts: []int{*prompt}, Contexts: []int{*depth}}})
+	p, err := opmeter.Profile(context.Background(), m, opmeter.Options{Engine: e, Threads: *threads, Phases: &opmeter.Phases{Prompts: []int{*prompt}, Contexts: []int{*depth}}})
 	if err != nil {
 		return a, err
 	}

@@ -1,6 +1,6 @@
 """Time prefill and decode of a language model in another runtime, once, and print JSON.
 
-    python peers.py genai|llama FOLDER THREADS PROMPT CONTEXT TOKENS
+    python peers.py genai|llama|ort FOLDER THREADS PROMPT CONTEXT TOKENS
 
 Prefill is PROMPT tokens with an empty cache. Decode is the median of TOKENS single tokens that follow
 CONTEXT others. Loading is left out. FOLDER is what models.py wrote. The logits of the prompt's last
@@ -54,12 +54,44 @@ def llama(folder, threads, longest):
     return begin
 
 
+def ort(folder, threads, prompt, context, tokens):
+    """Run one step again and again, with caches that are bound once."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(folder / "genai" / "model.onnx"), options, providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(1)
+
+    def step(new, before):
+        binding = session.io_binding()
+        for i in session.get_inputs():
+            array = {"input_ids": np.array([prompt_of(new)], np.int64), "attention_mask": np.ones((1, before + new), np.int64)}.get(i.name)
+            if array is None:
+                array = random.standard_normal((1, i.shape[1], before, i.shape[3])).astype(np.float32)
+            binding.bind_ortvalue_input(i.name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+        for o in session.get_outputs():
+            shape = [1, new, o.shape[2]] if o.name == "logits" else [1, o.shape[1], before + new, o.shape[3]]
+            binding.bind_ortvalue_output(o.name, onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32))
+        times = []
+        for _ in range(tokens + 2):
+            start = time.perf_counter()
+            session.run_with_iobinding(binding)
+            times.append(time.perf_counter() - start)
+        return statistics.median(times[2:])
+
+    return {"prefill_s": step(prompt, 0), "decode_s": step(1, context)}
+
+
 def prompt_of(n):
     """The tokens that main.go uses, too."""
     return [2 + i * 7919 % 5000 for i in range(n)]
 
 
 def main(engine, folder, threads, prompt, context, tokens):
+    if engine == "ort":
+        json.dump(ort(pathlib.Path(folder), threads, prompt, context, tokens), sys.stdout)
+        return
     begin = {"genai": genai, "llama": llama}[engine](pathlib.Path(folder), threads, max(prompt, context + tokens) + 1)
     begin()(prompt_of(min(prompt, 16)))  # the first use prepares
 
