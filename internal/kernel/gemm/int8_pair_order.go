@@ -1,7 +1,6 @@
 package gemm
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
@@ -104,9 +103,8 @@ func (q pairOrdering) window(m *pairWindow, weights []int8, order []uint8, n int
 		q.w.F.JoinPairs(weights, &m.PairWindow, &places)
 	}
 	// A last window of fewer steps is the end of 16.
-	for i := range len(order) / 8 {
-		four := binary.LittleEndian.Uint32(places[i/(simd.OrderBytes/8)*4:]) + uint32(simd.OrderWindow-n)*0x01010101
-		binary.LittleEndian.PutUint64(order[8*i:], uint64(four)<<32|uint64(four))
+	for i := range order {
+		order[i] = places[i] + uint8(simd.OrderWindow-n)
 	}
 	if alone == n {
 		return nil

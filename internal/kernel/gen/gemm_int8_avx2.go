@@ -34,20 +34,21 @@ func (a *asm) saturatingQuads(w width, second operand.Mem, sum0, sum1 reg.Regist
 // orderedStep goes along a segment of at least four groups of four, 16 activations at a time.
 // Each step selects its four among these. The last activations are the end of the last 16.
 func (a *asm) orderedStep(p *rowPointers, w width, rows int, pb, k, order reg.Register) {
-	const window, each = 16, 4
+	const window, each, places = 16, 4, 4
 	panel := panelVecs * w.bytes()
 	group := func(i int) {
 		a.VMOVDQU(at(pb, i*panel), saturatingWeights(w))
 		for r := range rows {
-			spread := saturatingSpread(w)
+			spread, which := saturatingSpread(w), w.reg(14) // free until the products
 			a.VBROADCASTI128(p.at(r, 0), spread)
-			a.VPSHUFB(at(order, i*w.bytes()), spread, spread)
+			a.VPBROADCASTD(at(order, i*places), which)
+			a.VPSHUFB(which, spread, spread)
 			a.saturatingQuads(w, at(pb, i*panel+w.bytes()), w.reg(r*panelVecs), w.reg(r*panelVecs+1))
 		}
 	}
 	next := func(groups int) {
 		a.ADDQ(operand.U32(uint32(groups*panel)), pb)
-		a.ADDQ(operand.U32(uint32(groups*w.bytes())), order)
+		a.ADDQ(operand.U32(uint32(groups*places)), order)
 	}
 	a.SUBQ(operand.U8(window/each), k)
 	a.Label("window")

@@ -176,12 +176,12 @@ const MaxPair = 128
 const OrderWindow = 16
 
 // OrderBytes is the size of the order of a group of four.
-const OrderBytes = 32
+const OrderBytes = 4
 
 // RunOrdered is RunQuads for reordered weights. It takes the activations of a segment in windows of
 // OrderWindow, the last of which ends with the segment and may overlap the one before. At Order
 // each group of four of the panel has OrderBytes bytes: the places of its four activations in the
-// window, eight times. A segment has at least OrderWindow activations.
+// window. A segment has at least OrderWindow activations.
 func (f *Ints) RunOrdered(t *IntTile, rows int) { t.inRows(rows, f.ordered, 0) }
 
 // PairWindow holds the weights of up to [OrderWindow] steps of a panel of [PairColumns] columns.

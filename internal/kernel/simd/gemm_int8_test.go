@@ -372,9 +372,7 @@ func orderedQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 			q := i / 4 % k
 			place := r.IntN(OrderWindow)
 			places[i] = min(q/quads*OrderWindow, 4*k-OrderWindow) + place
-			for j := range OrderBytes / 4 {
-				order[i/4*OrderBytes+4*j+i%4] = uint8(place)
-			}
+			order[i] = uint8(place)
 		}
 		start, c := make([]int32, ik.Cols), make([]int32, rows*ik.Cols)
 		for i := range start {
