@@ -6,8 +6,8 @@
 //	go run ./bench/llm -python venv/bin/python -model 16,2048,32,8,5632,32000 -threads 2
 //	go run ./bench/llm -python venv/bin/python -onnxruntime LIBRARY
 //
-// The last form adds ONNX Runtime without GenAI: in a loop of Python that binds the caches once, and
-// as an engine of opmeter. GenAI generates tokens, these run one step again and again.
+// The last form adds ONNX Runtime without GenAI: in a loop of Python that binds caches once, and as
+// an engine of opmeter. GenAI generates tokens, these run one step again and again.
 //
 // It compares the logits of the prompt, too. The runtimes round activations to 8 bits in different
 // ways, so these agree to a few per cent only.

@@ -122,6 +122,7 @@ func prepareIf(c *op.Call) (op.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	kept := make([][]byte, len(c.Out)) // memory of the results, as long as they fit
 	return func(c *op.Call) error {
 		yes, err := truth(c.In[0])
 		if err != nil {
@@ -136,7 +137,21 @@ func prepareIf(c *op.Call) (op.Run, error) {
 			return err
 		}
 		for i := range c.Out {
-			if err := give(c, i, own(out[i])); err != nil {
+			x := out[i]
+			if x == nil || x.Type.IsContainer() || x.Type == tensor.String {
+				x = own(x)
+			} else {
+				y := *x
+				y.Shape = slices.Clone(x.Shape)
+				if cap(kept[i]) < len(x.Data) {
+					y.Alloc()
+					kept[i] = y.Data
+				}
+				y.Data = kept[i][:len(x.Data)]
+				copy(y.Data, x.Data)
+				x = &y
+			}
+			if err := give(c, i, x); err != nil {
 				return err
 			}
 		}
