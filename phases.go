@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/opmeter/opmeter/internal/external"
+	"github.com/opmeter/opmeter/internal/measure/host"
 	"github.com/opmeter/opmeter/internal/measure/phases"
 	"github.com/opmeter/opmeter/internal/runtime/llm"
 	"github.com/opmeter/opmeter/profile"
@@ -122,7 +123,7 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 		func() *profile.Profile {
 			p := phases.Merge(l.decoder.l, runs)
 			if p != nil {
-				p.Findings = append(p.Findings, l.findings()...)
+				l.complete(p)
 			}
 			return p
 		})
@@ -143,6 +144,39 @@ func (m *Model) phases(o *Options) (*language, []phases.Run, []part, error) {
 	runs, parts := l.list(o.Phases, o.batches())
 	l.decoder.l.Share(longest(runs))
 	return l, runs, parts, nil
+}
+
+// complete adds to a profile of phases what the parts of the model say.
+func (l *language) complete(p *profile.Profile) {
+	if m := l.decoder.m; m != nil {
+		m.longest(l.decoder.l, p)
+	}
+	p.Findings = append(p.Findings, l.findings()...)
+}
+
+// longest adds what a decode with the longest context needs to the memory by context.
+func (m *Model) longest(l *llm.Model, p *profile.Profile) {
+	known := p.Language.Memory
+	n, batch := len(known), 1
+	if p.Settings.Batch != nil {
+		batch = int(*p.Settings.Batch)
+	}
+	if n == 0 || l.Shared || l.Context <= 1 || known[n-1].Context >= int64(l.Context-1) {
+		return
+	}
+	o := Options{Inputs: Inputs{phase: &phaseInputs{l, llm.Phase{Batch: batch, Tokens: 1, Depth: l.Context - 1, Buffers: true}}}}
+	h, err := o.host(m)
+	if err != nil {
+		return
+	}
+	plan := int64(-1)
+	err = m.in.Reading(func() (err error) {
+		plan, err = host.PlanBytes(m.in.Graph, h.Feed, h.InPlace)
+		return err
+	})
+	if err == nil { // a context that does not fit into the memory has no plan
+		p.Language.Memory = append(known, phases.ContextMemory(l, o.Inputs.phase.Phase, known[n-1].WeightsBytes, plan))
+	}
 }
 
 // group is a number of measurements under one lease.

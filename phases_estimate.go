@@ -54,6 +54,6 @@ func EstimatePhases(ctx context.Context, m *Model, o Options) (*profile.Profile,
 		phases.Estimate(run, of.l, &s)
 	}
 	p := phases.Merge(l.decoder.l, runs)
-	p.Findings = append(p.Findings, l.findings()...)
+	l.complete(p)
 	return p, p.Validate()
 }

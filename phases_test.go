@@ -92,6 +92,29 @@ func TestPhases(t *testing.T) {
 			if want := []string{"prefill 4", "prefill 16", "decode at 0", "decode at 40"}; !slices.Equal(names, want) {
 				t.Errorf("phases %q, want %q", names, want)
 			}
+			// The longest context is planned: with what it needs when it is measured.
+			contexts := []int64{0, 40, 63}
+			if c.shared {
+				contexts = []int64{64}
+			}
+			if len(l.Memory) != len(contexts) {
+				t.Fatalf("memory by context: %+v, want %v", l.Memory, contexts)
+			}
+			for i := range l.Memory {
+				m := &l.Memory[i]
+				if m.Context != contexts[i] || m.CacheBytes != 2*m.Context*l.Cache.PositionBytes || !near(m.WeightsBytes, l.Memory[0].WeightsBytes) || !(m.PlanBytes > 0) {
+					t.Errorf("memory by context: %+v, want %d positions", m, contexts[i])
+				}
+			}
+			o.Phases = &opmeter.Phases{Contexts: []int{63}}
+			longest, err := opmeter.Profile(t.Context(), language(t, c.shared), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			planned, measured := l.Memory[len(l.Memory)-1], longest.Language.Memory[0]
+			if planned.CacheBytes != measured.CacheBytes || planned.PlanBytes != measured.PlanBytes || !near(planned.WeightsBytes, measured.WeightsBytes) {
+				t.Errorf("memory in the longest context: %+v, measured %+v", planned, measured)
+			}
 			last, first := l.Phases[3], l.Phases[1]
 			for key, want := range map[string]*profile.Metric{
 				"ttft_s": first.Latency, "prefill_tokens_per_s": first.TokensPerS, "tpot_s": last.Latency, "decode_tokens_per_s": last.TokensPerS,
@@ -114,6 +137,9 @@ func TestPhases(t *testing.T) {
 		})
 	}
 }
+
+// near reports whether weights take the same memory, with a few constants that depend on the context.
+func near(a, b int64) bool { return a > 0 && math.Abs(float64(a-b)) < 0.01*float64(b) }
 
 // TestPhasesRefused: what phases cannot do is an error that names the option.
 func TestPhasesRefused(t *testing.T) {

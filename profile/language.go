@@ -13,7 +13,25 @@ type LanguageModel struct {
 	ContextLength *int64 `json:"context_length,omitzero"`
 	// Phases are the measured ones: runs of an encoder, prefills, then decodes.
 	Phases []Phase `json:"phases"`
+	// Memory says what a decode needs by context: in the measured contexts, and in the longest one.
+	Memory []ContextMemory `json:"memory,omitzero"`
 }
+
+// ContextMemory is what a decode needs with so many positions in the cache. The program itself,
+// with the description of the model, needs some MiB more.
+type ContextMemory struct {
+	// Context is the number of positions in the cache before the run.
+	Context int64 `json:"context"`
+	// WeightsBytes is that of [Memory], or the size in the file where the former is not known.
+	WeightsBytes int64 `json:"weights_bytes"`
+	// CacheBytes is the size of the caches that a run reads.
+	CacheBytes int64 `json:"cache_bytes"`
+	// PlanBytes is what the engine plans for a run: activations, copies of caches and scratch memory.
+	PlanBytes int64 `json:"plan_bytes"`
+}
+
+// Bytes is the sum.
+func (c *ContextMemory) Bytes() int64 { return c.WeightsBytes + c.CacheBytes + c.PlanBytes }
 
 // KVCache describes the caches of keys and values.
 type KVCache struct {
@@ -110,6 +128,10 @@ func (c *checker) language(l *LanguageModel) {
 	c.counts(at, named{"cache.layers", &k.Layers}, named{"cache.heads", k.Heads}, named{"cache.head_size", k.HeadSize},
 		named{"cache.capacity", k.Capacity}, named{"cache.position_bytes", &k.PositionBytes}, named{"cache.cross_bytes", k.CrossBytes}, named{"cache.state_bytes", k.StateBytes},
 		named{"encoder_length", l.EncoderLength}, named{"context_length", l.ContextLength})
+	for i := range l.Memory {
+		m := &l.Memory[i]
+		c.counts(fmt.Sprintf("%s.memory[%d]", at, i), named{"context", &m.Context}, named{"weights_bytes", &m.WeightsBytes}, named{"cache_bytes", &m.CacheBytes}, named{"plan_bytes", &m.PlanBytes})
+	}
 	for i := range l.Phases {
 		p, at := &l.Phases[i], fmt.Sprintf("%s.phases[%d]", at, i)
 		c.word(at+".kind", string(p.Kind), string(EncodePhase), string(PrefillPhase), string(DecodePhase))

@@ -340,6 +340,9 @@ type Memory struct {
 	// inputs and outputs of the model and the graphs of control flow: what a perfect
 	// plan would need.
 	PeakBytes *int64 `json:"peak_bytes,omitzero"`
+	// WeightsBytes is the memory of the weights as the engine has them: in the form that it computes
+	// with, and beside it what stays in memory of the form of the file.
+	WeightsBytes *int64 `json:"weights_bytes,omitzero"`
 	// PersistentBytes is memory held between inferences: variables, packed weights.
 	PersistentBytes *int64 `json:"persistent_bytes,omitzero"`
 	// ScratchBytes is working memory of operators beside their tensors: the sum where

@@ -281,7 +281,7 @@ func (c *checker) memory(m *Memory, layers int) {
 		return
 	}
 	c.counts("memory", named{"arena_bytes", m.ArenaBytes}, named{"peak_bytes", m.PeakBytes}, named{"persistent_bytes", m.PersistentBytes},
-		named{"scratch_bytes", m.ScratchBytes}, named{"process_peak_bytes", m.ProcessPeakBytes},
+		named{"scratch_bytes", m.ScratchBytes}, named{"weights_bytes", m.WeightsBytes}, named{"process_peak_bytes", m.ProcessPeakBytes},
 		named{"allocated_per_run_bytes", m.AllocatedPerRunBytes}, named{"tflm_arena_bytes", m.TFLMArenaBytes}, named{"align_bytes", m.AlignBytes})
 	for i, l := range m.StepLayers {
 		if l < -1 || l >= int64(layers) {

@@ -162,35 +162,40 @@ func caches(l *profile.LanguageModel) string {
 // memoryByContext says what weights, caches and activations need together: in the context of the
 // base phase, in the longest one, and which context the memory of this computer holds.
 func memoryByContext(p *profile.Profile) string {
-	l, weights := p.Language, p.Totals.WeightsBytes
-	base := slices.IndexFunc(l.Phases, func(ph profile.Phase) bool { return ph.Quantity == "latency_s" })
-	if base < 0 || weights == nil || l.Phases[base].RAMBytes == nil {
+	l := p.Language
+	if len(l.Memory) == 0 {
 		return ""
 	}
-	ph := &l.Phases[base]
-	fixed, each := *weights+*ph.RAMBytes, ph.Batch*l.Cache.PositionBytes
-	for _, n := range []*int64{l.Cache.CrossBytes, l.Cache.StateBytes} {
-		if n != nil {
-			fixed += ph.Batch * *n
+	first, last := &l.Memory[0], &l.Memory[len(l.Memory)-1]
+	for i := range l.Phases {
+		for k := range l.Memory {
+			if l.Phases[i].Quantity == "latency_s" && l.Memory[k].Context == l.Phases[i].Context {
+				first = &l.Memory[k]
+			}
 		}
 	}
-	contexts := []int64{ph.Context}
-	if n := l.ContextLength; n != nil && *n != ph.Context {
-		contexts = append(contexts, *n)
+	at, plan := []string{}, []string{}
+	for _, c := range slices.Compact([]*profile.ContextMemory{first, last}) {
+		at, plan = append(at, fmt.Sprintf("%s for %d positions", Bytes(c.Bytes()), c.Context)), append(plan, Bytes(c.PlanBytes))
 	}
-	if c := l.Cache.Capacity; l.Cache.Shared && c != nil {
-		contexts = []int64{*c}
+	each := l.Cache.PositionBytes
+	for i := range l.Phases {
+		if ph := &l.Phases[i]; ph.Quantity == "latency_s" {
+			each *= ph.Batch
+		}
 	}
-	var at []string
-	for _, n := range contexts {
-		at = append(at, fmt.Sprintf("%s for %d positions", Bytes(fixed+n*each), n))
+	s := fmt.Sprintf("%s: weights %s, %s each, activations %s", strings.Join(at, ", "), Bytes(first.WeightsBytes), Bytes(each), strings.Join(slices.Compact(plan), " and "))
+	// Activations may grow with the context, too.
+	fixed := first.Bytes()
+	if n := last.Context - first.Context; n > 0 {
+		each = (last.Bytes() - first.Bytes()) / n
 	}
-	s := fmt.Sprintf("%s: weights %s, %s each, activations %s", strings.Join(at, ", "), Bytes(*weights), Bytes(each), Bytes(*ph.RAMBytes))
+	fixed -= first.Context * each
 	if p.Host == nil || p.Host.MemoryBytes == nil || !(each > 0) {
 		return s
 	}
 	longest := max(0, (*p.Host.MemoryBytes-fixed)/each)
-	if last := contexts[len(contexts)-1]; l.ContextLength != nil && longest >= last {
+	if l.ContextLength != nil && longest >= *l.ContextLength-1 {
 		return s
 	}
 	return s + fmt.Sprintf("; %s hold %s positions", Bytes(*p.Host.MemoryBytes), Count(longest))

@@ -25,6 +25,10 @@ func languageProfile() *profile.Profile {
 		Language: &profile.LanguageModel{
 			Cache:         profile.KVCache{Layers: 16, Heads: new(int64(8)), HeadSize: new(int64(64)), DType: "float32", PositionBytes: 64 << 10},
 			ContextLength: new(int64(8192)),
+			Memory: []profile.ContextMemory{
+				{Context: 1024, WeightsBytes: 420 << 20, CacheBytes: 128 << 20, PlanBytes: 2 << 20},
+				{Context: 8191, WeightsBytes: 420 << 20, CacheBytes: 8191 << 17, PlanBytes: 2 << 20},
+			},
 			Phases: []profile.Phase{
 				{
 					Kind: profile.PrefillPhase, Batch: 2, Tokens: 128, Quantity: "prefill_128_s", Latency: time(0.5), TokensPerS: rate(512),
@@ -54,7 +58,7 @@ Limit of prefill 128, batch 2: 640 tokens/s by float32 arithmetic, 80.0 % reache
 Limit of decode at 1024, batch 2: 36.3 tokens/s by DRAM at 10.0 GB/s, 55.0 % reached · weights 400 MiB · cache read 128 MiB, written 128 KiB, copied 128 MiB · 1.00 Gop · 1.81 op/byte
 Limit of decode at 4096, batch 2: unknown · cache read 0 B, written 0 B
 Caches: 16 layers of 8 heads of 64, float32, 64.0 KiB for each position, up to 8192 positions
-Memory by context: 550 MiB for 1024 positions, 1.41 GiB for 8192 positions: weights 420 MiB, 128 KiB each, activations 2.00 MiB; 1.00 GiB hold 4.82 k positions
+Memory by context: 550 MiB for 1024 positions, 1.41 GiB for 8191 positions: weights 420 MiB, 128 KiB each, activations 2.00 MiB; 1.00 GiB hold 4.82 k positions
 Layers: those of decode at 1024, batch 2; other phases have columns of their own`
 	var lines []string
 	for _, f := range phaseLines(languageProfile()) {
@@ -80,15 +84,21 @@ func TestMemoryByContext(t *testing.T) {
 	t.Parallel()
 	p := languageProfile()
 	p.Host.MemoryBytes = new(int64(1 << 40))
-	if got, want := memoryByContext(p), "550 MiB for 1024 positions, 1.41 GiB for 8192 positions: weights 420 MiB, 128 KiB each, activations 2.00 MiB"; got != want {
+	if got, want := memoryByContext(p), "550 MiB for 1024 positions, 1.41 GiB for 8191 positions: weights 420 MiB, 128 KiB each, activations 2.00 MiB"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	// Activations that grow like the caches: copies of these.
+	p.Language.Memory[0].PlanBytes, p.Language.Memory[1].PlanBytes, p.Host.MemoryBytes = 1024<<17, 8191<<17, new(int64(1444<<20))
+	if got, want := memoryByContext(p), "676 MiB for 1024 positions, 2.41 GiB for 8191 positions: weights 420 MiB, 128 KiB each, activations 128 MiB and 1.00 GiB; 1.41 GiB hold 4.10 k positions"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	p.Language.Cache.Shared, p.Language.Cache.Capacity = true, new(int64(2048))
+	p.Language.Memory, p.Host.MemoryBytes = []profile.ContextMemory{{Context: 2048, WeightsBytes: 420 << 20, CacheBytes: 256 << 20, PlanBytes: 2 << 20}}, new(int64(1<<40))
 	if got, want := memoryByContext(p), "678 MiB for 2048 positions: weights 420 MiB, 128 KiB each, activations 2.00 MiB"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	p.Totals.WeightsBytes = nil
+	p.Language.Memory = nil
 	if got := memoryByContext(p); got != "" {
-		t.Errorf("without weights: %s", got)
+		t.Errorf("without a plan: %s", got)
 	}
 }

@@ -43,6 +43,9 @@ type PackedB struct {
 	columns *columnLists
 }
 
+// Saved returns how many bytes fewer than in float32 the values take.
+func (p *PackedB) Saved() int { return 2 * len(p.codes) }
+
 func (p *PackedB) cols() int {
 	if p.f == nil {
 		return ColsPanel

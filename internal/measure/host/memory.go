@@ -3,6 +3,11 @@ package host
 import (
 	"slices"
 
+	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/runtime/engine"
+	"github.com/opmeter/opmeter/internal/runtime/inputs"
+	"github.com/opmeter/opmeter/internal/runtime/llm"
+	"github.com/opmeter/opmeter/internal/runtime/operators"
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 	"github.com/opmeter/opmeter/profile"
 )
@@ -16,6 +21,9 @@ func (r *runner) memory() profile.Noted {
 		mem = *r.p.Memory // values of the description
 	}
 	mem.ScratchBytes = new(int64(scratch))
+	if len(r.m.Graphs) == 1 && !r.o.Static {
+		mem.WeightsBytes = new(int64(r.s.WeightBytes(llm.Lookups)))
+	}
 	if len(r.slots) > len(r.m.Main().Nodes) {
 		// The engine plans each graph apart, when it runs first: the description has all of them.
 		if mem.ArenaBytes == nil {
@@ -35,4 +43,24 @@ func (r *runner) memory() profile.Noted {
 		})
 	}
 	return profile.Noted{Memory: &mem, RAMBytes: new(int64(arena + scratch))}
+}
+
+// PlanBytes returns the memory that the engine plans for a run, like RAMBytes of a profile, without
+// running anything.
+func PlanBytes(m *graph.Model, feed inputs.Options, inPlace []Carry) (int64, error) {
+	pairs, err := Carries(m.Main(), inPlace)
+	if err != nil {
+		return 0, err
+	}
+	shapes, _, err := inputs.Shapes(m, feed)
+	if err != nil {
+		return 0, err
+	}
+	s, err := engine.New(m, shapes, engine.Options{Registry: operators.Registry(), MaxBytes: feed.MaxBytes, InPlace: pairs, Static: true})
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	arena, _ := s.Memory()
+	return int64(arena + s.Working()), nil
 }

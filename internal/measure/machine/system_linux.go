@@ -289,8 +289,15 @@ func (s system) counters() counters {
 
 // ProcessPeakBytes returns the peak resident size of the process so far, nil if the system does
 // not provide it.
-func ProcessPeakBytes() *int64 {
-	v, ok := strings.CutSuffix(system{"/"}.field("proc/self/status", "VmHWM"), " kB")
+func ProcessPeakBytes() *int64 { return statusBytes("VmHWM") }
+
+// ResidentBytes returns the memory of the process that is resident now: its own, and pages of
+// files. They are nil if the system does not provide them.
+func ResidentBytes() (own, files *int64) { return statusBytes("RssAnon"), statusBytes("RssFile") }
+
+// statusBytes returns a size that the kernel keeps of this process.
+func statusBytes(name string) *int64 {
+	v, ok := strings.CutSuffix(system{"/"}.field("proc/self/status", name), " kB")
 	if n, err := strconv.ParseInt(v, 10, 64); ok && err == nil {
 		return new(n << 10)
 	}

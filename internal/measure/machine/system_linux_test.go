@@ -151,6 +151,8 @@ func TestWatch(t *testing.T) {
 	}
 	if p := ProcessPeakBytes(); p == nil || *p < 1<<20 {
 		t.Errorf("peak %v", p)
+	} else if own, files := ResidentBytes(); own == nil || files == nil || *own < 1<<20 || *own+*files > 2**p {
+		t.Errorf("resident %v and %v, peak %v", own, files, p)
 	}
 	p := &profile.Profile{Schema: profile.SchemaV1, Model: profile.Model{Name: "m"}, Target: profile.Target{ID: "host", Kind: profile.TargetHost}, Host: h}
 	if err := p.Validate(); err != nil {

@@ -18,4 +18,7 @@ func (s system) core(cpu int) string       { return strconv.Itoa(cpu) }
 // ProcessPeakBytes returns nil: it is not implemented for this system.
 func ProcessPeakBytes() *int64 { return nil }
 
+// ResidentBytes returns nil: it is not implemented for this system.
+func ResidentBytes() (own, files *int64) { return nil, nil }
+
 func (s system) bounds() []Bound { return nil }

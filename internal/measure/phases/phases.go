@@ -86,6 +86,7 @@ func Merge(m *llm.Model, runs []Run) *profile.Profile {
 	}
 	firstToken(out)
 	raise(out.Language.Phases)
+	out.Language.Memory = memory(m, runs, base)
 	return out
 }
 
@@ -173,6 +174,38 @@ func firstToken(out *profile.Profile) {
 		sum.CI95 = &[2]float64{x[0] + y[0], x[1] + y[1]}
 	}
 	_ = out.Totals.Set("ttft_s", sum)
+}
+
+// memory returns what the measured decodes need by context, or what the base run needs.
+func memory(m *llm.Model, runs []Run, base int) (all []profile.ContextMemory) {
+	decodes := runs[base].Kind == profile.DecodePhase
+	for i := range runs {
+		r := &runs[i]
+		if r.Profile == nil || r.Phase.Batch != runs[base].Phase.Batch || decodes != (r.Kind == profile.DecodePhase) || !decodes && i != base {
+			continue
+		}
+		t, weights := &r.Profile.Totals, r.Profile.Totals.WeightsBytes
+		if x := r.Profile.Memory; x != nil && x.WeightsBytes != nil {
+			weights = x.WeightsBytes
+		}
+		if t.RAMBytes != nil && weights != nil {
+			all = append(all, ContextMemory(m, r.Phase, *weights, *t.RAMBytes))
+		}
+		if m.Shared && all != nil {
+			break // buffers need the same in each context
+		}
+	}
+	return all
+}
+
+// ContextMemory is the memory of a phase with these weights and this plan.
+func ContextMemory(m *llm.Model, p llm.Phase, weights, plan int64) profile.ContextMemory {
+	n := p.Depth
+	if m.Shared {
+		n = m.Capacity
+	}
+	caches := m.CacheBytes(p.Batch, n) + m.CrossBytes(p.Batch, m.Positions(p)) + m.StateBytes(p.Batch)
+	return profile.ContextMemory{Context: int64(n), WeightsBytes: weights, CacheBytes: caches, PlanBytes: plan}
 }
 
 func measured(p *profile.Profile) bool { return p.Totals.Latency != nil }
@@ -320,9 +353,6 @@ func rate(tokens float64, h profile.Headline, of *profile.Metric) *profile.Metri
 	return m
 }
 
-// lookups are operators that read rows of a table of weights.
-var lookups = map[string]bool{"Gather": true, "GatherBlockQuantized": true, "EmbedLayerNormalization": true, "GATHER": true, "EMBEDDING_LOOKUP": true}
-
 // weightsRead is the size of the weights that a run reads, nil if a layer's is unknown.
 func weightsRead(p *profile.Profile) *int64 {
 	var sum int64
@@ -332,7 +362,7 @@ func weightsRead(p *profile.Profile) *int64 {
 			continue
 		}
 		n := *l.WeightsBytes
-		if lookups[l.Op] {
+		if llm.Lookups[l.Op] {
 			rows := rowsRead(l)
 			if rows == nil {
 				return nil
@@ -346,7 +376,7 @@ func weightsRead(p *profile.Profile) *int64 {
 
 // rowsRead is the size of the rows that a lookup returns, nil for other layers and if unknown.
 func rowsRead(l *profile.Layer) *int64 {
-	if !lookups[l.Op] {
+	if !llm.Lookups[l.Op] {
 		return nil
 	}
 	var rows int64

@@ -53,7 +53,7 @@ func parse(data []byte, name string) (*graph.Model, error) {
 		return nil, err
 	}
 	b := &builder{
-		network: n, f: f, g: &graph.Graph{Name: f.Text("general.name")}, used: map[string]bool{}, matrices: map[*Tensor]matrix{},
+		network: n, f: f, data: data, g: &graph.Graph{Name: f.Text("general.name")}, used: map[string]bool{}, matrices: map[*Tensor]matrix{},
 		language: &graph.Language{}, mask: -1,
 	}
 	if err := b.build(); err != nil {
@@ -83,6 +83,7 @@ type filler interface{ fill(pool *workers.Pool) }
 type builder struct {
 	*network
 	f        *File
+	data     []byte
 	g        *graph.Graph
 	scope    string
 	used     map[string]bool // tensors that the graph reads
@@ -109,6 +110,7 @@ func (b *builder) convert() error {
 		for _, p := range b.fillers {
 			p.fill(pool)
 		}
+		mapped.Release(b.data)
 		return nil
 	})
 }

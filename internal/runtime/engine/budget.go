@@ -100,8 +100,8 @@ func (f *frame) countUnplanned(st *step) error {
 		if t == nil || f.g.Values[st.Call.Node.Outputs[i]].Variable {
 			continue
 		}
-		if !st.Dynamic && t.Type != tensor.String && !t.Type.IsContainer() {
-			continue // the memory plan places it
+		if !st.Dynamic && t.Type != tensor.String && !t.Type.IsContainer() || f.inputOf(st.Call.Node.Outputs[i]) != nil {
+			continue // the memory plan places it, or it is in that of an input
 		}
 		n += t.Beyond(st.Call.In...)
 	}

@@ -37,6 +37,7 @@ type frame struct {
 
 	arenaBytes, valueBytes int
 	spent                  int // bytes of the plan, as counted by the session
+	kept                   int // bytes that dynamic steps keep
 	planned                bool
 	placed                 []Placed
 }
@@ -51,6 +52,7 @@ type step struct {
 	// their size in the last run.
 	unplanned      bool
 	unplannedBytes int
+	kept           int // bytes that a dynamic step keeps
 	// prepared is the time that Prepare took when the plan was made, in nanoseconds.
 	prepared int64
 }
@@ -269,6 +271,7 @@ func (f *frame) Keep(n int) error {
 	case f.s.opts.Static && n > staticBytes:
 		return op.ErrPlanned
 	case f.planned:
+		f.kept += n
 		return f.s.checkHeld(n) // a dynamic step replaces what it kept
 	}
 	return f.p.Reserve(n)

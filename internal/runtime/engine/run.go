@@ -353,13 +353,19 @@ func (f *frame) inferDynamic(st *step) error {
 	}
 	if st.run == nil || !st.preparedFor(parts) {
 		before := f.workspace.Bytes()
+		f.kept -= st.kept
+		others := f.kept
 		if free {
 			err = f.prepareKernel(st)
 		} else {
 			err = f.prepareDynamic(st)
 		}
+		st.kept = f.kept - others
 		if err != nil {
 			return err
+		}
+		if st.seen == nil {
+			f.releasePages(st)
 		}
 		grown := f.workspace.Bytes() - before
 		f.spent += grown

@@ -9,6 +9,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/gcpolicy"
 	"github.com/opmeter/opmeter/internal/base/hugepages"
+	"github.com/opmeter/opmeter/internal/base/mapped"
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
@@ -309,6 +310,34 @@ func (s *Session) Memory() (arena, unshared int) { return s.main.arenaBytes, s.m
 func InputBytes(ins []*tensor.Tensor) (n int) {
 	for _, t := range ins {
 		n += len(t.Data)
+	}
+	return n
+}
+
+// WeightBytes returns the memory of the main graph's weights: what steps have packed, and constants
+// that are in memory beside that. Of mapped files these are the ones that runs read, without the
+// tables of operators in rows, of which a run reads some rows.
+func (s *Session) WeightBytes(rows map[string]bool) int {
+	f := s.main
+	n := f.kept + max(0, f.spent-f.arenaBytes-f.workspace.Bytes())
+	seen := map[int]bool{}
+	count := func(id int, read bool) {
+		if id < 0 || id >= len(s.Model.Main().Values) || seen[id] {
+			return
+		}
+		if c := s.Model.Main().Values[id].Const; c != nil && (read || !mapped.Holds(c.Data)) {
+			seen[id] = true
+			n += len(c.Data)
+		}
+	}
+	for i := range f.steps {
+		st := &f.steps[i]
+		for k, id := range st.Node.Inputs {
+			count(id, false)
+			if st.State == plan.Runs && k < len(st.Call.Node.Inputs) {
+				count(st.Call.Node.Inputs[k], !st.Call.IsPacked(k) && !rows[st.Call.Node.Op])
+			}
+		}
 	}
 	return n
 }

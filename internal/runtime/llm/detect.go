@@ -89,6 +89,9 @@ var operators = map[string]struct {
 	"Attention":                         {4, false, nil},
 }
 
+// Lookups are operators that read rows of a table of weights.
+var Lookups = map[string]bool{"Gather": true, "GatherBlockQuantized": true, "EmbedLayerNormalization": true, "GATHER": true, "EMBEDDING_LOOKUP": true}
+
 // Model is a language model with caches.
 type Model struct {
 	// Inputs has the roles of inputs by position, without caches.

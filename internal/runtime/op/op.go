@@ -491,7 +491,8 @@ type Keeper interface {
 var ErrPlanned = errors.New("planned only")
 
 // Keep counts, in Prepare, n bytes that the node keeps between runs, such as packed weights. Call
-// it before they are allocated: it panics with an error of [Keeper], which the engine handles.
+// it before they are allocated: it panics with an error of [Keeper], which the engine handles. A
+// negative number corrects an earlier call.
 func (c *Call) Keep(n int) {
 	c.kept = true
 	if k, ok := c.Env.(Keeper); ok {

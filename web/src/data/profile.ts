@@ -141,6 +141,18 @@ export interface Clock {
   rate?: number;
 }
 
+/** ContextMemory is what a decode needs with so many positions in the cache. The program itself, with the description of the model, needs some MiB more. */
+export interface ContextMemory {
+  /** CacheBytes is the size of the caches that a run reads. */
+  cache_bytes: number;
+  /** Context is the number of positions in the cache before the run. */
+  context: number;
+  /** PlanBytes is what the engine plans for a run: activations, copies of caches and scratch memory. */
+  plan_bytes: number;
+  /** WeightsBytes is that of [Memory], or the size in the file where the former is not known. */
+  weights_bytes: number;
+}
+
 /** Counter is a figure over time. Each value holds until the next. */
 export interface Counter {
   /** Clock names the clock of the times, empty for the timeline's own. */
@@ -375,6 +387,8 @@ export interface LanguageModel {
   context_length?: number;
   /** EncoderLength is the number of positions that the decoder reads of an encoder, absent for models without one. */
   encoder_length?: number;
+  /** Memory says what a decode needs by context: in the measured contexts, and in the longest one. */
+  memory?: ContextMemory[];
   /** Phases are the measured ones: runs of an encoder, prefills, then decodes. */
   phases: Phase[];
 }
@@ -615,6 +629,8 @@ export interface Memory {
   step_layers?: number[];
   /** TFLMArenaBytes is the planned part of the arena that TensorFlow Lite Micro would take with its reference kernels: tensors and scratch, without the persistent part, which depends on the build. */
   tflm_arena_bytes?: number;
+  /** WeightsBytes is the memory of the weights as the engine has them: in the form that it computes with, and beside it what stays in memory of the form of the file. */
+  weights_bytes?: number;
 }
 
 /** Metric is a figure with its kind and spread. All parts but kind are left out where they are not known; percentiles need a minimum of samples to exist (36 for p90, 368 for p99). The unit is that of the key under which the metric stands. */

@@ -164,7 +164,7 @@ func (v *expertMatMul) lowBit(c *op.Call) expertProduct {
 		size := len(t.Data) / v.experts
 		return &tensor.Tensor{Type: t.Type, Shape: []int{t.Len() / v.experts}, Data: t.Data[e*size:][:size:size]}
 	}
-	c.Keep(c.In[1].Bytes())
+	c.Keep(packedBytes(c))
 	packed := make([]*gemm.LowBitMatrix, v.experts)
 	for e := range packed {
 		if packed[e] = v.nBits.lowBit(part(1, e), part(2, e), part(3, e)); packed[e] == nil {

@@ -191,7 +191,7 @@ func (v *nBits) fewBits(c *op.Call) *gemm.LowBitMatrix {
 	if !c.Known(1, 2, 3) || c.Has(4) {
 		return nil
 	}
-	c.Keep(c.In[1].Bytes())
+	c.Keep(packedBytes(c))
 	w := v.lowBit(c.In[1], c.In[2], c.Input(3))
 	for i := 1; w != nil && i <= 3; i++ {
 		if c.Has(i) {
@@ -199,6 +199,20 @@ func (v *nBits) fewBits(c *op.Call) *gemm.LowBitMatrix {
 		}
 	}
 	return w
+}
+
+// packedBytes is the size of quantised weights as they are packed: scales are float32, zero points
+// bytes, or floats if they are not quantised values.
+func packedBytes(c *op.Call) int {
+	n := c.In[1].Bytes() + c.In[2].Bytes()
+	switch z := c.Input(3); {
+	case z == nil:
+	case z.Type == tensor.Uint8:
+		n += c.In[2].Len()
+	default:
+		n += c.In[2].Bytes()
+	}
+	return n
 }
 
 // lowBit packs weights in their quantised form; nil if the instruction set has no kernels. Zero

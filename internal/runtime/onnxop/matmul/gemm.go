@@ -113,7 +113,9 @@ func packed(c *op.Call, m, k, n int, turned bool) *gemm.PackedB {
 	far := c.ConstantsExceedCache()
 	return op.Share(c, 1, fmt.Sprintf("product %d %d %t %t", k, n, turned, m == 1), func() *gemm.PackedB {
 		c.Keep(4 * k * n)
-		return gemm.PackForRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
+		b := gemm.PackForRows(m, far, k, n, tensor.Of[float32](c.In[1]), 0, turned)
+		c.Keep(-b.Saved())
+		return b
 	})
 }
 
