@@ -84,10 +84,10 @@ type Phase struct {
 	Reconcile *Reconcile `json:"reconcile,omitzero"`
 	// Trust says how far Latency can be relied upon.
 	Trust *Trust `json:"trust,omitzero"`
-	// Ops is the number of arithmetic operations.
+	// Ops is the number of arithmetic operations, without those of TopK.
 	Ops *int64 `json:"ops,omitzero"`
-	// WeightsReadBytes is the size of the weights that the layers read: as stored, of tables of
-	// embeddings only the rows of the tokens.
+	// WeightsReadBytes is the size of the weights that the layers read: as stored, of embeddings and
+	// rotary tables only the rows of the tokens, of experts only as many as the tokens can choose.
 	WeightsReadBytes *int64 `json:"weights_read_bytes,omitzero"`
 	// CacheReadBytes is the size of the keys, values and states before, CacheWrittenBytes of the new
 	// ones.

@@ -60,9 +60,6 @@ func Estimate(r *Run, m *llm.Model, s *Speeds) {
 			c = &minima
 		}
 		bytes := float64(*l.BytesRead + *l.BytesWritten)
-		if n := rowsRead(l); n != nil {
-			bytes = float64(2 * *n)
-		}
 		if c == &attention { // only the new positions are written
 			bytes = float64(*l.BytesRead) + float64(written)/float64(max(m.Layers, 1))
 		}

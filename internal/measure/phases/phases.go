@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -328,9 +329,16 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 	return ph
 }
 
-// ops is the number of operations of a profile, nil if those of some layers are unknown.
+// ops is the number of operations of a profile, nil if those of some layers are unknown. The few
+// comparisons of TopK, which chooses experts, do not count.
 func ops(p *profile.Profile) *int64 {
-	if n := p.Totals.UncountedLayers; n != nil && *n > 0 {
+	var choices int64
+	for i := range p.Layers {
+		if l := &p.Layers[i]; l.Op == "TopK" && l.Ops == nil {
+			choices++
+		}
+	}
+	if n := p.Totals.UncountedLayers; n != nil && *n > choices {
 		return nil
 	}
 	return p.Totals.Ops
@@ -353,23 +361,35 @@ func rate(tokens float64, h profile.Headline, of *profile.Metric) *profile.Metri
 	return m
 }
 
-// weightsRead is the size of the weights that a run reads, nil if a layer's is unknown.
+// weightsRead is the size as stored of the weights that a run reads, nil if unknown for a layer. Of
+// tables and experts only what the layer reads counts.
 func weightsRead(p *profile.Profile) *int64 {
 	var sum int64
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if l.Constant || l.State == profile.Folded || l.State == profile.NotReached || l.WeightsBytes == nil {
+		if l.Constant || l.State == profile.Folded || l.State == profile.NotReached || l.WeightsBytes == nil || *l.WeightsBytes == 0 {
 			continue
 		}
-		n := *l.WeightsBytes
-		if llm.Lookups[l.Op] {
-			rows := rowsRead(l)
-			if rows == nil {
-				return nil
-			}
-			n = min(n, *rows)
+		if l.BytesRead == nil {
+			return nil
 		}
-		sum += n
+		read, all := *l.BytesRead, int64(0)
+		for k := range l.Inputs {
+			switch in := &l.Inputs[k]; {
+			case in.Absent:
+			case in.Bytes == nil:
+				return nil
+			case in.Constant:
+				all += *in.Bytes
+			default:
+				read -= *in.Bytes
+			}
+		}
+		part := 1.0
+		if all > 0 {
+			part = min(max(float64(read)/float64(all), 0), 1)
+		}
+		sum += int64(math.Round(part * float64(*l.WeightsBytes)))
 	}
 	return &sum
 }

@@ -94,6 +94,60 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestWeightsRead: of tables and experts only what a layer reads counts, in its size as stored.
+func TestWeightsRead(t *testing.T) {
+	t.Parallel()
+	m, err := llm.Detect(decoder.New(decoder.Small), llm.Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, table := profile.Tensor{Bytes: new(int64(16))}, profile.Tensor{Bytes: new(int64(1000)), Constant: true}
+	for _, test := range []struct {
+		name         string
+		stored, read int64 // read is -1 if unknown
+		inputs       []profile.Tensor
+		want         int64
+	}{
+		{"all of a matrix", 1000, 1016, []profile.Tensor{data, table}, 1000},
+		{"all of a matrix that the engine converts", 500, 1016, []profile.Tensor{data, table}, 500},
+		{"rows of a table", 1000, 56, []profile.Tensor{table, data}, 40},
+		{"rows of a converted table", 500, 56, []profile.Tensor{table, data, {Absent: true}}, 20},
+		{"rows of two tables", 2000, 216, []profile.Tensor{data, table, table}, 200},
+		{"no weights", 0, -1, []profile.Tensor{data}, 0},
+		{"unknown reads", 1000, -1, []profile.Tensor{data, table}, -1},
+		{"an input of unknown size", 1000, 1016, []profile.Tensor{{}, table}, -1},
+	} {
+		r := run(profile.DecodePhase, 1, 8, 0, 1)
+		l := &r.Profile.Layers[1]
+		l.WeightsBytes, l.Inputs = &test.stored, test.inputs
+		if test.read >= 0 {
+			l.BytesRead = &test.read
+		}
+		got := phases.Merge(m, []phases.Run{r}).Language.Phases[0].WeightsReadBytes
+		if (got == nil) != (test.want < 0) || got != nil && *got != test.want {
+			t.Errorf("%s: %v bytes are read, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+// TestOps: the choice of experts has no count, and leaves that of the phase known.
+func TestOps(t *testing.T) {
+	t.Parallel()
+	m, err := llm.Detect(decoder.New(decoder.Small), llm.Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for op, known := range map[string]bool{"TopK": true, "NonZero": false} {
+		r := run(profile.DecodePhase, 1, 8, 0, 1)
+		r.Profile.Layers[0].Op = op
+		r.Profile.Totals.Ops, r.Profile.Totals.UncountedLayers = new(int64(1000)), new(int64(1))
+		r.Profile.Layers[1].Ops = new(int64(1000))
+		if got := phases.Merge(m, []phases.Run{r}).Language.Phases[0].Ops; (got != nil) != known {
+			t.Errorf("beside %s: operations %v, want known: %t", op, got, known)
+		}
+	}
+}
+
 // TestRaise: copies measure memory, and a phase that only reads may be up to twice as fast. Its
 // rate is the limit of all phases then.
 func TestRaise(t *testing.T) {
@@ -109,7 +163,8 @@ func TestRaise(t *testing.T) {
 		p.Target.Levels = []profile.Level{{Name: "memory", BytesPerSecond: 1e6}}
 		p.Totals.Ops = new(int64(1000))
 		l := &p.Layers[1]
-		l.WeightsBytes, l.MACs, l.Inputs = new(int64(1e6)), new(int64(500)), []profile.Tensor{{DType: "float32"}}
+		l.WeightsBytes, l.BytesRead, l.MACs = new(int64(1e6)), new(int64(1e6)), new(int64(500))
+		l.Inputs = []profile.Tensor{{DType: "float32", Bytes: new(int64(0))}}
 		return r
 	}
 	near := func(what string, got *float64, want float64) {

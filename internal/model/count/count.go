@@ -28,7 +28,8 @@ type Work struct {
 	// WeightBytes is the size of the weights as stored.
 	WeightBytes *int64
 	// BytesRead and BytesWritten are the sizes of the operands, each counted once; lookups read
-	// only the rows that they return.
+	// only the rows that they return, rotary embeddings the rows of their tokens, and products of
+	// experts the matrices of as many experts as rows can choose.
 	BytesRead, BytesWritten *int64
 }
 
@@ -281,6 +282,14 @@ func (c *call) readOf(i int) (bytes int64, ok bool) {
 			return int64(t.Type.Bytes(tensor.Elements(s))), true
 		}
 		return 0, false
+	case slices.Contains(rotaryTables[tableUser{c.n.Domain, c.n.Op}], i):
+		bytes, ok = bytesOf(t)
+		x, table := shape(c.tensor(c.ins, 0)), shape(t)
+		if ok && len(x) >= 3 && len(table) == 2 { // a row for each token
+			rows := c.mul(int64(x[0]), int64(x[len(x)-2]))
+			bytes = min(bytes, int64(t.Type.Bytes(int(min(rows, int64(table[0])))*table[1])))
+		}
+		return bytes, ok
 	case c.n.Op == "ExpertMatMul" && i >= 1 && i <= 3:
 		// Each product has another expert at most.
 		bytes, ok = bytesOf(t)
@@ -381,6 +390,18 @@ var lookups = map[string]bool{
 	"Gather": true, "GatherND": true, "GatherElements": true, "Slice": true, "DynamicSlice": true, "SequenceAt": true,
 	"GATHER": true, "GATHER_ND": true, "EMBEDDING_LOOKUP": true, "SLICE": true, "STRIDED_SLICE": true, "STABLEHLO_SLICE": true,
 	"STABLEHLO_DYNAMIC_SLICE": true, "STABLEHLO_GATHER": true,
+}
+
+type tableUser struct{ domain, op string }
+
+// rotaryTables lists, by operator, the operands with the cosines and sines of all positions. Only
+// the rows of the tokens in operand 0 are read.
+var rotaryTables = map[tableUser][]int{
+	{"", "RotaryEmbedding"}:                  {1, 2},
+	{graph.Microsoft, "RotaryEmbedding"}:     {2, 3},
+	{graph.Microsoft, "GroupQueryAttention"}: {7, 8},
+	{graph.Microsoft, "PagedAttention"}:      {8, 9},
+	{graph.Microsoft, "SparseAttention"}:     {9, 10},
 }
 
 // embeddings read as much of each of their tables (inputs 2 to 4) as they return.

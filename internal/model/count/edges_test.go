@@ -82,6 +82,39 @@ func TestTrafficOfTypes(t *testing.T) {
 			t.Errorf("%d rows read %v bytes of experts, want %d", rows, w.BytesRead, want)
 		}
 	}
+	// Rotary embeddings read a row of each of two tables for each of 2*3 tokens, all rows at most.
+	table := sized(tensor.Float32, 100, 4)
+	for _, x := range []struct {
+		domain, op string
+		tables     int // operand of the first
+		in, table  *tensor.Tensor
+		want       int64
+	}{
+		{"", "RotaryEmbedding", 1, sized(tensor.Float32, 2, 3, 16), table, 2 * 6 * 16},
+		{"", "RotaryEmbedding", 1, sized(tensor.Float32, 2, 5, 3, 8), table, 2 * 6 * 16},
+		{"", "RotaryEmbedding", 1, sized(tensor.Float32, 2, 3, 16), sized(tensor.Float32, 2, 3, 4), 2 * 6 * 16},
+		{"", "RotaryEmbedding", 1, sized(tensor.Float32, 2, 3, 16), sized(tensor.Float32, 5, 4), 2 * 5 * 16},
+		{"", "RotaryEmbedding", 1, sized(tensor.Float32, 2, 3, 16), open, -1},
+		{graph.Microsoft, "RotaryEmbedding", 2, sized(tensor.Float32, 2, 3, 16), table, 2 * 6 * 16},
+		{graph.Microsoft, "GroupQueryAttention", 7, sized(tensor.Float16, 2, 3, 16), sized(tensor.Float16, 100, 4), 2 * 6 * 8},
+		{graph.Microsoft, "SparseAttention", 9, sized(tensor.Float32, 2, 3, 16), table, 2 * 6 * 16},
+		{"other", "RotaryEmbedding", 1, sized(tensor.Float32, 2, 3, 16), table, 2 * 1600},
+	} {
+		n := &graph.Node{Domain: x.domain, Op: x.op}
+		in := make([]*tensor.Tensor, x.tables+2)
+		in[0], in[x.tables], in[x.tables+1] = x.in, x.table, x.table
+		for k := range in {
+			n.Inputs = append(n.Inputs, k)
+			if in[k] == nil {
+				n.Inputs[k] = -1
+			}
+		}
+		all, _ := bytesOf(x.in)
+		w := Count(&graph.Model{}, &graph.Graph{}, n, in, []*tensor.Tensor{x.in})
+		if (w.BytesRead == nil) != (x.want < 0) || w.BytesRead != nil && *w.BytesRead-all != x.want {
+			t.Errorf("%s %s of %v reads %v bytes of tables, want %d", x.domain, x.op, x.in.Shape, w.BytesRead, x.want)
+		}
+	}
 	// What is a weight and what a shape.
 	c := tensor.New(tensor.Int32, 3)
 	for _, x := range []struct {
