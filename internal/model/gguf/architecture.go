@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -88,7 +89,14 @@ func newNetwork(f *File) (*network, error) {
 	size := func(key string, def, most float64) int {
 		x := f.Float(name+"."+key, def)
 		if !(x >= 1 && x <= most && x == math.Trunc(x)) && err == nil {
-			err = fmt.Errorf("metadata %s.%s is %v, expected an integer from 1 to %v", name, key, x, most)
+			is := digits(x)
+			switch _, number := number(f.Meta[name+"."+key]); {
+			case f.Meta[name+"."+key] == nil:
+				is = "missing"
+			case !number:
+				is = "not a number"
+			}
+			err = fmt.Errorf("metadata %s.%s is %s, expected an integer from 1 to %s", name, key, is, digits(most))
 		}
 		return int(x)
 	}
@@ -114,8 +122,17 @@ func newNetwork(f *File) (*network, error) {
 	return n, nil
 }
 
+// digits writes a number without an exponent if it has up to 15 digits.
+func digits(x float64) string {
+	if math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
 // perLayer returns a size that a file has once, or for each layer.
 func (n *network) perLayer(f *File, key string, layer int, def float64) (int, error) {
+	const most = 1 << 24
 	v := f.Meta[n.name+"."+key]
 	x, ok := number(v)
 	if a, list := v.(Array); list {
@@ -124,8 +141,8 @@ func (n *network) perLayer(f *File, key string, layer int, def float64) (int, er
 	if !ok {
 		x = def
 	}
-	if !(x >= 1 && x <= 1<<24 && x == math.Trunc(x)) {
-		return 0, fmt.Errorf("metadata %s.%s is %v for layer %d, expected an integer from 1", n.name, key, x, layer)
+	if !(x >= 1 && x <= most && x == math.Trunc(x)) {
+		return 0, fmt.Errorf("metadata %s.%s is %s for layer %d, expected an integer from 1 to %d", n.name, key, digits(x), layer, most)
 	}
 	return int(x), nil
 }

@@ -375,7 +375,10 @@ func TestErrors(t *testing.T) {
 		"expected a power":        head(3, 0, 1, "general.alignment", uint32(4), uint32(3)),
 		"architecture is missing": head(3, 0, 0),
 		`"bert" is not`:           head(3, 0, 1, "general.architecture", uint32(8), "bert"),
-		"block_count is 0":        head(3, 0, 1, "general.architecture", uint32(8), "llama"),
+		"block_count is missing":  head(3, 0, 1, "general.architecture", uint32(8), "llama"),
+		"block_count is 0,":       head(3, 0, 2, "general.architecture", uint32(8), "llama", "llama.block_count", uint32(4), uint32(0)),
+		"block_count is not a n":  head(3, 0, 2, "general.architecture", uint32(8), "llama", "llama.block_count", uint32(8), "two"),
+		"from 1 to 1099511627776": head(3, 0, 4, "general.architecture", uint32(8), "llama", "llama.block_count", uint32(4), uint32(1), "llama.embedding_length", uint32(4), uint32(8), "llama.context_length", uint32(4), uint32(0)),
 	} {
 		_, err := gguf.Parse(file, "x.gguf")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "x.gguf: ") || strings.Contains(err.Error(), "\n") {
