@@ -204,7 +204,7 @@ func genai(dir string) (*Files, error) {
 	m := v.Get("model")
 	decoder := m.Get("decoder")
 	if p := decoder.Get("pipeline"); p != nil && len(p.Items) > 0 {
-		return nil, wrong("model.decoder.pipeline has a decoder in %d parts: phases need a decoder in one file; profile the files one by one", len(p.Items))
+		return nil, wrong("model.decoder.pipeline has a decoder in parts (%d): phases need a decoder in one file; profile the files one by one", len(p.Items))
 	}
 	for _, part := range []struct {
 		key string
@@ -227,7 +227,13 @@ func genai(dir string) (*Files, error) {
 	}
 	s := &f.Setup
 	s.Context = count(m, "context_length")
+	if x := m.Get("context_length"); x != nil && s.Context == 0 {
+		return nil, wrong("model.context_length: expected a number of positions from 1 to %d", math.MaxInt32)
+	}
 	if x := v.Get("search").Get("past_present_share_buffer"); x != nil {
+		if x.Kind != jsontree.Bool {
+			return nil, wrong("search.past_present_share_buffer: expected true or false")
+		}
 		s.Shared = x.Text == "true"
 	}
 	s.Roles = map[string]Role{}

@@ -98,10 +98,12 @@ func TestFolder(t *testing.T) {
 	}
 	const genai = "genai_config.json"
 	for want, text := range map[string]string{
-		`model.decoder.pipeline has a decoder in 2 parts: phases need a decoder in one file`: `{"model": {"decoder": {"pipeline": [{}, {}]}}}`,
-		`model.decoder.filename is missing`:                                                  `{"model": {}}`,
-		`model.decoder.filename: expected the name of a file in the folder`:                  `{"model": {"decoder": {"filename": "../x.onnx"}}}`,
-		`the name "a%d%d" of caches needs one %d for the layer`:                              `{"model": {"decoder": {"filename": "x.onnx", "inputs": {"past_names": "a%d%d"}, "outputs": {"present_names": "b%d"}}}}`,
+		`model.decoder.pipeline has a decoder in parts (2): phases need a decoder in one file`: `{"model": {"decoder": {"pipeline": [{}, {}]}}}`,
+		`model.decoder.filename is missing`:                                                    `{"model": {}}`,
+		`model.context_length: expected a number of positions from 1 to 2147483647`:            `{"model": {"context_length": -5, "decoder": {"filename": "x.onnx"}}}`,
+		`search.past_present_share_buffer: expected true or false`:                             `{"model": {"decoder": {"filename": "x.onnx"}}, "search": {"past_present_share_buffer": "true"}}`,
+		`model.decoder.filename: expected the name of a file in the folder`:                    `{"model": {"decoder": {"filename": "../x.onnx"}}}`,
+		`the name "a%d%d" of caches needs one %d for the layer`:                                `{"model": {"decoder": {"filename": "x.onnx", "inputs": {"past_names": "a%d%d"}, "outputs": {"present_names": "b%d"}}}}`,
 		"is not a JSON object": `[]`,
 		"want a value":         `{"model": `,
 		"nests deeper than":    strings.Repeat(`{"a":`, 100),
