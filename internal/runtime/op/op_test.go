@@ -284,7 +284,7 @@ func TestRegistrySchemas(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.n.Key(), err, tt.want)
 		}
 	}
-	b := &graph.Node{Domain: "lite", Op: "B", Version: 1, Outputs: []int{0}, Attrs: graph.Attrs{"c": int64(1)}}
+	b := &graph.Node{Domain: "lite", Op: "B", Version: 1, Outputs: []int{0}, Attrs: graph.Attrs{"c": int64(1), graph.RoundsRows: int64(1)}}
 	if got := r.OutputTypes(b, []*tensor.Tensor{{Type: tensor.Int8}}); !cmp.Equal(got, []tensor.Type{tensor.Float32}) {
 		t.Errorf("types %v", got)
 	}

@@ -474,7 +474,7 @@ func (s *Schemas) Unknown(n *graph.Node) []string {
 	}
 	var out []string
 	for _, name := range sortedNames(n.Attrs) {
-		if _, ok := x.attrs[name]; !ok {
+		if _, ok := x.attrs[name]; !ok && name != graph.RoundsRows {
 			out = append(out, name)
 		}
 	}
