@@ -15,6 +15,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/jsonscan"
@@ -89,6 +91,7 @@ func reader(t *tool, tests func(ctx context.Context, f *record.File, use use) er
 				d.P.Model.Name = draft.Text(d.P.Model.Name + ", " + labels[i])
 			}
 		}
+		tell(ds)
 		ds[0].Dropped.Add("tests without a figure", without)
 		if err != nil {
 			ds[0].Dropped.Add(fmt.Sprintf("the text is damaged: %v", err), 1)
@@ -99,6 +102,54 @@ func reader(t *tool, tests func(ctx context.Context, f *record.File, use use) er
 		}
 		return runs, nil
 	})
+}
+
+// tell adds to equal names the settings in which the tests differ, such as "threads 8".
+func tell(ds []*draft.Draft) {
+	equal := map[string][]*draft.Draft{}
+	for _, d := range ds {
+		equal[d.P.Model.Name] = append(equal[d.P.Model.Name], d)
+	}
+	for _, list := range equal {
+		values := map[string]map[string]bool{}
+		for _, d := range list {
+			for key, text := range settingsOf(d.P) {
+				if values[key] == nil {
+					values[key] = map[string]bool{}
+				}
+				values[key][text] = true
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if len(values[key]) < 2 {
+				continue
+			}
+			for _, d := range list {
+				if text := settingsOf(d.P)[key]; text != "" {
+					d.P.Model.Name = draft.Text(d.P.Model.Name + ", " + text)
+				}
+			}
+		}
+	}
+}
+
+// settingsOf describes the settings of a run by their names.
+func settingsOf(p *profile.Profile) map[string]string {
+	out := map[string]string{}
+	for key, v := range p.Settings.EngineOptions {
+		if key != "test_time" {
+			out[key] = key + " " + v
+		}
+	}
+	for key, n := range map[string]*int64{"threads": p.Settings.Threads, "batch": p.Settings.Batch} {
+		if n != nil {
+			out[key] = fmt.Sprintf("%s %d", key, *n)
+		}
+	}
+	if a := p.Target.Accelerator; a != "" {
+		out["accelerator"] = a
+	}
+	return out
 }
 
 // documents calls use with the JSON documents of a file; a document that is a list has several.

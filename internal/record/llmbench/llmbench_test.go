@@ -1,7 +1,9 @@
 package llmbench_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,6 +233,26 @@ func TestSettings(t *testing.T) {
 	p = read(t, "mlperf-client", "a.json", clientJSON)[1]
 	if *p.Settings.Runs != 3 || *p.Settings.WarmupRuns != 1 || p.Settings.Engine != "OrtGenAI" || p.Settings.EngineOptions["category"] != "Code Analysis" {
 		t.Errorf("mlperf-client: %+v", p.Settings)
+	}
+}
+
+// TestEqualTests: tests with equal names are told apart by their settings, by numbers without any.
+func TestEqualTests(t *testing.T) {
+	t.Parallel()
+	row := func(threads int, keys, time string) string {
+		return fmt.Sprintf(`{"model_type": "m", "n_prompt": 0, "n_gen": 8, "avg_ts": 20.0, "n_threads": %d, "type_k": %q, "test_time": %q}`, threads, keys, time)
+	}
+	text := "[" + strings.Join([]string{
+		row(4, "f16", "a"), row(8, "f16", "b"), row(8, "q8_0", "c"), row(8, "q8_0", "d"),
+		`{"model_type": "m", "n_prompt": 8, "n_gen": 0, "n_threads": 2, "avg_ts": 20.0}`,
+	}, ",") + "]"
+	var names []string
+	for _, p := range read(t, "llama-bench", "a.json", text) {
+		names = append(names, p.Model.Name)
+	}
+	want := []string{"m, tg8, threads 4, type_k f16", "m, tg8, threads 8, type_k f16", "m, tg8, threads 8, type_k q8_0 1", "m, tg8, threads 8, type_k q8_0 2", "m, pp8"}
+	if !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q", names, want)
 	}
 }
 
