@@ -181,10 +181,19 @@ func (l *language) check(p *Phases, batches []int) error {
 		return fmt.Errorf("these are %d phases: use up to %d", len(runs), mostPhases)
 	}
 	for i := range runs {
-		if err := parts[i].l.Check(runs[i].Phase); err != nil {
-			if runs[i].File != "" {
-				return fmt.Errorf("%s: %w", runs[i].File, err)
+		ph, l := runs[i].Phase, parts[i].l
+		err := l.Check(ph)
+		switch {
+		case err == nil:
+		case runs[i].File != "":
+			return fmt.Errorf("%s: %w", runs[i].File, err)
+		case l.Context > 0 && ph.Tokens+ph.Depth > l.Context:
+			option := "Phases.Contexts"
+			if runs[i].Kind == profile.PrefillPhase {
+				option = "Phases.Prompts"
 			}
+			return &OptionError{Option: option, Text: err.Error(), Err: err}
+		default:
 			return err
 		}
 	}

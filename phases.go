@@ -138,7 +138,9 @@ func (m *Model) phases(o *Options) (*language, []phases.Run, []part, error) {
 	if err == nil {
 		err = l.check(o.Phases, o.batches())
 	}
-	if err != nil {
+	if _, ok := errors.AsType[*OptionError](err); ok {
+		return nil, nil, nil, err
+	} else if err != nil {
 		return nil, nil, nil, &OptionError{Option: "Phases", Text: err.Error(), Err: err}
 	}
 	runs, parts := l.list(o.Phases, o.batches())

@@ -158,7 +158,7 @@ func TestPhasesRefused(t *testing.T) {
 		{few(&opmeter.Phases{}), "Phases", "use 1 to 16 prompts and contexts together, not 0"},
 		{few(&opmeter.Phases{Prompts: []int{0}}), "Phases.Prompts", "use 1 to 1048576, not 0"},
 		{few(&opmeter.Phases{Contexts: []int{3, 3}}), "Phases.Contexts", "has 3 twice"},
-		{few(&opmeter.Phases{Contexts: []int{64}}), "Phases", "the model has 64 positions: 64 in the cache and 1 new are too many"},
+		{few(&opmeter.Phases{Contexts: []int{64}}), "Phases.Contexts", "the model has 64 positions: 64 in the cache and 1 new are too many"},
 		{one(func(o *opmeter.Options) { o.Streams = 2 }), "Streams", "leave it out with phases"},
 		{one(func(o *opmeter.Options) { o.Inputs.Dims = map[string]int{"sequence_length": 2} }), "Inputs.Dims", "leave it out with phases"},
 		{one(func(o *opmeter.Options) { o.Inputs.Zeros = true }), "Inputs.Zeros", "leave it out with phases"},

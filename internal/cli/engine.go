@@ -228,6 +228,7 @@ func (a *app) byEngines(cs []chosen, opts opmeter.Options, ph *phaseFlags, measu
 				return p, err
 			})
 		})
+		rs[i].phases = ph.asked
 		rs[i].after = func(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error {
 			if c.check && err == nil {
 				opts := opts

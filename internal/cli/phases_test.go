@@ -50,7 +50,8 @@ func TestPhases(t *testing.T) {
 		{"--phases=false --prompt 4", statusUse, nil, "", "--prompt is for phases: leave out --phases=false"},
 		{"--prompt 4 --dim sequence_length=3", statusUse, nil, "", "--dim does not go with phases, which set the inputs: leave it out, or add --phases=false"},
 		{"--phases --streams 2", statusUse, nil, "", "--streams does not go with phases"},
-		{"--context 64", statusUse, nil, "", "--phases: the model has 64 positions: 64 in the cache and 1 new are too many"},
+		{"--context 64", statusUse, nil, "", "--context: the model has 64 positions: 64 in the cache and 1 new are too many"},
+		{"--prompt 4,65", statusUse, nil, "", "--prompt: the model has 64 positions: 0 in the cache and 65 new are too many"},
 		{"--prompt 0", statusUse, nil, "", "--prompt: write numbers from 1 to 1048576 with commas between them"},
 		{"--prompt 4 --on stm32l4r5", statusUse, nil, "", "--prompt says how to run a model on this computer"},
 	} {
@@ -72,6 +73,32 @@ func TestPhases(t *testing.T) {
 		}
 		if tt.status == statusDone && errw.String() != tt.err || !strings.Contains(errw.String(), tt.err) {
 			t.Errorf("%s: standard error is %q, want %q", tt.args, errw.String(), tt.err)
+		}
+	}
+}
+
+// TestPhasesOfSeveral has the figures of tokens in the list of models if phases are asked for.
+func TestPhasesOfSeveral(t *testing.T) {
+	t.Parallel()
+	data, err := onnx.Encode(decoder.New(decoder.Small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := []string{filepath.Join(dir, "a.onnx"), filepath.Join(dir, "b.onnx")}
+	for _, file := range files {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for args, want := range map[string]bool{"--prompt 4 --context 5": true, "": false} {
+		var out, errw bytes.Buffer
+		all := append(append([]string{"profile"}, files...), append(strings.Fields(args), "--runs", "3", "--warmup", "0s")...)
+		if got := run(t.Context(), all, strings.NewReader(""), &out, &errw); got != statusDone {
+			t.Fatalf("status %d: %s", got, errw.String())
+		}
+		if strings.Contains(out.String(), "prefill/s  decode/s  first token  per token") != want {
+			t.Errorf("%q: figures of tokens expected: %t, list:\n%s", args, want, out.String())
 		}
 	}
 }
@@ -191,7 +218,7 @@ func TestPhasesOfParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errw bytes.Buffer
-	if got := run(t.Context(), []string{"profile", dir}, strings.NewReader(""), &out, &errw); got != statusInput || !strings.Contains(errw.String(), broken+": model.decoder.pipeline has a decoder in 3 parts") {
+	if got := run(t.Context(), []string{"profile", dir}, strings.NewReader(""), &out, &errw); got != statusInput || !strings.Contains(errw.String(), broken+": model.decoder.pipeline has a decoder in parts (3)") {
 		t.Errorf("status %d: %s", got, errw.String())
 	}
 }

@@ -26,6 +26,7 @@ type runner struct {
 	target string // its id
 	run    profiler
 	turns  bool // is interleaved with the others that do
+	phases bool // measures phases of language models
 	// after is what follows when nobody is interleaved any more, nil for nothing. It gets the error
 	// of run, and returns that of both.
 	after func(ctx context.Context, m *opmeter.Model, p *profile.Profile, err error, b bounds) error
@@ -92,7 +93,7 @@ func (a *app) newSeveral(o *outputFlags, files []string, rs []runner, timed bool
 		s.called = append(s.called, r.target)
 	}
 	if len(rs) == 1 && rs[0].target == "host" && s.listed() {
-		s.list = report.NewList(a.out, report.ListOptions{Format: o.format, Width: a.width, Measured: timed, Files: files})
+		s.list = report.NewList(a.out, report.ListOptions{Format: o.format, Width: a.width, Measured: timed, Tokens: rs[0].phases, Files: files})
 	}
 	return s
 }
