@@ -213,6 +213,13 @@ func TestPhasesOfParts(t *testing.T) {
 			t.Errorf("%v: output has %q:\n%s", tt.args, tt.lacks, out.String())
 		}
 	}
+	var estimated, errs bytes.Buffer
+	got := run(t.Context(), []string{"summary", dir, "--prompt", "2", "--context", "5"}, strings.NewReader(""), &estimated, &errs)
+	for _, want := range []string{"Encode 24 ", "Prefill 2 ", "Decode at 5 ", "estimated"} {
+		if got != statusDone || !strings.Contains(estimated.String(), want) {
+			t.Errorf("summary of the folder: status %d, %s, output lacks %q:\n%s", got, errs.String(), want, estimated.String())
+		}
+	}
 	broken := filepath.Join(dir, "genai_config.json")
 	if err := os.WriteFile(broken, []byte(`{"model": {"decoder": {"pipeline": [{}, {}, {}]}}}`), 0o600); err != nil {
 		t.Fatal(err)

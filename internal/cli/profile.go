@@ -193,12 +193,18 @@ the rates of memory and arithmetic, which are measured.`,
 			if err != nil {
 				return err
 			}
+			r := onHost(run)
+			if r.phases = p.asked; p.asked {
+				if a.parts, err = p.parts(args); err != nil {
+					return err
+				}
+			}
 			for i, key := range a.signatures(args, &o) {
 				if i > 0 {
 					fmt.Fprintln(a.out)
 				}
 				a.signature = key
-				if err := a.each(c.Context(), args, &o, []runner{onHost(run)}, p.asked); err != nil {
+				if err := a.each(c.Context(), args, &o, []runner{r}, p.asked); err != nil {
 					return err
 				}
 			}
