@@ -8,6 +8,7 @@ import (
 	"github.com/opmeter/opmeter/internal/kernel/gemm"
 	"github.com/opmeter/opmeter/internal/model/graph"
 	"github.com/opmeter/opmeter/internal/model/tensor"
+	"github.com/opmeter/opmeter/internal/runtime/onnxop/elem"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -85,7 +86,7 @@ func (v *expertMatMul) row(c *op.Call) (func(dst []float32, n int), error) {
 		all := tensor.Of[float32](w)
 		return func(dst []float32, n int) { copy(dst, all[n*v.k:]) }, nil
 	}
-	return func(dst []float32, n int) { tensor.Read(dst, w, n*v.k) }, nil
+	return func(dst []float32, n int) { elem.ReadHalves(dst, w, n*v.k) }, nil
 }
 
 // slot is a product: place is row·slots + slot.
@@ -190,7 +191,9 @@ func (v *expertMatMul) lowBit(c *op.Call) expertProduct {
 // parts widens some rows of a matrix at a time.
 func (v *expertMatMul) parts(c *op.Call) expertProduct {
 	height := min(nBitsRows, v.n)
-	c.Kernel = gemm.Name(gemm.Params{M: 1, N: height, K: v.k, TransB: true})
+	if c.Kernel = gemm.Name(gemm.Params{M: 1, N: height, K: v.k, TransB: true}); v.rows == 1 {
+		c.Kernel = gemm.GemvName()
+	}
 	wide := op.ScratchOf[float32](c, c.Pool.Threads()*height*v.k)
 	rounds := v.bits > 0 && v.roundsInput(c)
 	return func(c *op.Call, e, rows int, x, y []float32) error {
@@ -207,6 +210,10 @@ func (v *expertMatMul) parts(c *op.Call) expertProduct {
 				g := gemm.Params{M: rows, N: min(height, v.n-n0), K: v.k, TransB: true, LDB: v.k, LDC: v.n}
 				for i := range g.N {
 					row(w[i*v.k:][:v.k], e*v.n+n0+i)
+				}
+				if rows == 1 {
+					gemm.Gemv(nil, y[n0:][:g.N], w[:g.N*v.k], x)
+					continue
 				}
 				gemm.Multiply(nil, g, x, w, y[n0:])
 			}
