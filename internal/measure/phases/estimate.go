@@ -49,7 +49,7 @@ func Estimate(r *Run, m *llm.Model, s *Speeds) {
 	written := m.CacheBytes(ph.Batch, ph.Tokens)
 	for i := range p.Layers {
 		l := &p.Layers[i]
-		if l.Constant || l.State == profile.Folded || l.State == profile.Fused || l.State == profile.NotReached || l.Ops == nil || l.BytesRead == nil || l.BytesWritten == nil {
+		if l.Constant || l.State == profile.Folded || l.State == profile.Fused || l.State == profile.NotReached || l.Ops == nil && !chooses(l) || l.BytesRead == nil || l.BytesWritten == nil {
 			continue
 		}
 		c := classes[l.Op]
@@ -63,8 +63,12 @@ func Estimate(r *Run, m *llm.Model, s *Speeds) {
 		if c == &attention { // only the new positions are written
 			bytes = float64(*l.BytesRead) + float64(written)/float64(max(m.Layers, 1))
 		}
+		var ops float64
+		if l.Ops != nil {
+			ops = float64(*l.Ops)
+		}
 		at := func(read, compute, overhead float64) float64 {
-			return overhead + max(bytes/(read*s.Read.Best), float64(*l.Ops)/(compute*2*s.Float.Best))
+			return overhead + max(bytes/(read*s.Read.Best), ops/(compute*2*s.Float.Best))
 		}
 		t := [3]float64{
 			at(c.read.usual, c.compute.usual, overhead.usual), at(c.read.most, c.compute.most, overhead.least), at(c.read.least, c.compute.least, overhead.most),

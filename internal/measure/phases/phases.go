@@ -334,7 +334,7 @@ func phase(m *llm.Model, r *Run) profile.Phase {
 func ops(p *profile.Profile) *int64 {
 	var choices int64
 	for i := range p.Layers {
-		if l := &p.Layers[i]; l.Op == "TopK" && l.Ops == nil {
+		if chooses(&p.Layers[i]) {
 			choices++
 		}
 	}
@@ -343,6 +343,9 @@ func ops(p *profile.Profile) *int64 {
 	}
 	return p.Totals.Ops
 }
+
+// chooses reports whether a layer chooses experts, whose number of operations is not known.
+func chooses(l *profile.Layer) bool { return l.Op == "TopK" && l.Ops == nil }
 
 // rate is a number of tokens divided by a time.
 func rate(tokens float64, h profile.Headline, of *profile.Metric) *profile.Metric {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opmeter/opmeter/internal/measure/machine/rates"
 	"github.com/opmeter/opmeter/internal/measure/phases"
 	"github.com/opmeter/opmeter/internal/runtime/llm"
 	"github.com/opmeter/opmeter/internal/testing/decoder"
@@ -144,6 +145,24 @@ func TestOps(t *testing.T) {
 		r.Profile.Layers[1].Ops = new(int64(1000))
 		if got := phases.Merge(m, []phases.Run{r}).Language.Phases[0].Ops; (got != nil) != known {
 			t.Errorf("beside %s: operations %v, want known: %t", op, got, known)
+		}
+	}
+}
+
+// TestEstimateChoice: layers without a number of operations have no time, but for TopK.
+func TestEstimateChoice(t *testing.T) {
+	t.Parallel()
+	m, err := llm.Detect(decoder.New(decoder.Small), llm.Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for op, timed := range map[string]bool{"TopK": true, "NonZero": false} {
+		r := run(profile.DecodePhase, 1, 8)
+		l := &r.Profile.Layers[0]
+		l.Op, l.Latency, l.BytesRead, l.BytesWritten = op, nil, new(int64(64)), new(int64(16))
+		phases.Estimate(&r, m, &phases.Speeds{Read: rates.Rate{Best: 1e9, Median: 1e9}, Float: rates.Rate{Best: 1e9, Median: 1e9}})
+		if (l.Latency != nil) != timed {
+			t.Errorf("%s: time %+v, want one: %t", op, l.Latency, timed)
 		}
 	}
 }

@@ -355,7 +355,9 @@ func (d *detection) newCache(v *graph.Value, in, out int) (Cache, error) {
 	c.both = rank == 5 || strings.Contains(v.Name, "latent")
 	switch {
 	case c.Kind == State && v.HasShape && rank > 0 && v.Type.Bits() > 0:
-	case !v.HasShape || rank < 3 || rank > 5 || v.Type.Bits() == 0:
+	case !v.HasShape:
+		return c, unsupported("cache %q has no shape in the file: expected 3 to 5 dimensions, such as [batch, heads, positions, size]", v.Name)
+	case rank < 3 || rank > 5 || v.Type.Bits() == 0:
 		return c, unsupported("cache %q has shape %s: expected 3 to 5 dimensions, such as [batch, heads, positions, size]", v.Name, tensor.FormatShape(v.Shape))
 	}
 	if rank == 5 && c.Kind != State {
@@ -420,6 +422,9 @@ func (d *detection) sizes() error {
 			m.Type, m.Capacity, m.Shared, m.Heads, m.HeadSize, first = c.kind, length, length > 0, heads, size, false
 		}
 		if length != m.Capacity {
+			if min(length, m.Capacity) == 0 {
+				return unsupported("some caches have an open length, and others %d positions", max(length, m.Capacity))
+			}
 			return unsupported("the caches have different lengths: %d and %d", m.Capacity, length)
 		}
 		if heads != m.Heads || size != m.HeadSize {

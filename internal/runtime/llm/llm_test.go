@@ -351,9 +351,15 @@ func TestUnsupported(t *testing.T) {
 	past := func(name string, shape ...int) *graph.Model {
 		return model([]*graph.Value{tokens(-1, -1), cache(name, shape...)}, []*graph.Value{cache("present"+name[len("past_key_values"):], shape...)})
 	}
+	shapeless := model([]*graph.Value{tokens(-1, -1), cache("past_0")}, []*graph.Value{cache("present_0", -1, 4, -1, 8)})
+	shapeless.Main().Values[1].HasShape = false
 	for want, m := range map[string]*graph.Model{
 		`cache "past_key_values.0.key" has shape 4x8: expected 3 to 5 dimensions, such as [batch, heads, positions, size]`: past(
 			"past_key_values.0.key", 4, 8),
+		`cache "past_0" has no shape in the file: expected 3 to 5 dimensions, such as [batch, heads, positions, size]`: shapeless,
+		`some caches have an open length, and others 64 positions`: model(
+			[]*graph.Value{tokens(-1, -1), cache("past_0", -1, 4, -1, 8), cache("past_1", -1, 4, 64, 8)},
+			[]*graph.Value{cache("present_0", -1, 4, -1, 8), cache("present_1", -1, 4, 64, 8)}),
 		`cache "past_key_values.0.conv" has shape ?x?x3: dimension 1 has no size in the file`:  past("past_key_values.0.conv", -1, -1, 3),
 		`cache "past_key_values.0.key" has shape ?x?x?x8: dimension 1 has no size in the file`: past("past_key_values.0.key", -1, -1, -1, 8),
 	} {
