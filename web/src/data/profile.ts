@@ -809,7 +809,7 @@ export interface Phase {
   kind: "encode" | "prefill" | "decode";
   /** Latency is the recommended figure, without tokenizer and sampling: time to first token of a prefill, beside the time of the encoder in models with one; time per output token of a decode. */
   latency_s?: Metric;
-  /** Ops is the number of arithmetic operations. */
+  /** Ops is the number of arithmetic operations, without those of TopK. */
   ops?: number;
   /** Quantity is the key of the layers' times in this phase: latency_s in the phase that the other figures of the profile are of. */
   quantity: string;
@@ -827,7 +827,7 @@ export interface Phase {
   tokens_per_s?: Metric;
   /** Trust says how far Latency can be relied upon. */
   trust?: Trust;
-  /** WeightsReadBytes is the size of the weights that the layers read: as stored, of tables of embeddings only the rows of the tokens. */
+  /** WeightsReadBytes is the size of the weights that the layers read: as stored, of embeddings and rotary tables only the rows of the tokens, of experts only as many as the tokens can choose. */
   weights_read_bytes?: number;
 }
 
