@@ -31,6 +31,16 @@ func TestUncounted(t *testing.T) {
 	}
 }
 
+// TestEstimatedHere: times that were estimated for this computer are not measured.
+func TestEstimatedHere(t *testing.T) {
+	t.Parallel()
+	p, q := run("a", 1e-3, 1e-6, row("Conv", 1e-3, 1e-6, 0)), run("a", 1e-3, 1e-6, row("Conv", 1e-3, 1e-6, 0))
+	p.Totals.Latency = &profile.Metric{Kind: profile.Estimated, Median: new(1e-3), Band: &[2]float64{5e-4, 2e-3}}
+	if rs := table(t, p, q).Runs; rs[0].Source != compare.Estimated || rs[1].Source != compare.Measured {
+		t.Errorf("%s and %s, want estimated and measured", rs[0].Source, rs[1].Source)
+	}
+}
+
 // TestDeclaredType names the type of a model that did not run by its tensors, and both where an
 // engine computes in another one.
 func TestDeclaredType(t *testing.T) {

@@ -97,7 +97,7 @@ func source(p *profile.Profile) Source {
 		return Counted
 	case p.Target.Kind == profile.TargetImport:
 		return Imported
-	case p.Target.Kind == profile.TargetSimulator:
+	case p.Target.Kind == profile.TargetSimulator || m != nil && m.Kind == profile.Estimated:
 		return Estimated
 	}
 	return Measured
