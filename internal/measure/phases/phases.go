@@ -397,21 +397,6 @@ func weightsRead(p *profile.Profile) *int64 {
 	return &sum
 }
 
-// rowsRead is the size of the rows that a lookup returns, nil for other layers and if unknown.
-func rowsRead(l *profile.Layer) *int64 {
-	if !llm.Lookups[l.Op] {
-		return nil
-	}
-	var rows int64
-	for _, o := range l.Outputs {
-		if o.Bytes == nil {
-			return nil
-		}
-		rows += *o.Bytes
-	}
-	return &rows
-}
-
 // roof places a phase under the roofline of its profile, as one layer that reads weights and caches
 // once. Memory has the rate of reading, or that of a copy if the former is not known.
 func roof(ph *profile.Phase, p *profile.Profile) {
