@@ -19,12 +19,12 @@ type part struct{ usual, least, most float64 }
 type class struct{ read, compute part }
 
 var (
-	products = class{read: part{0.75, 0.52, 1}, compute: part{0.95, 0.6, 1.1}}
+	products = class{read: part{0.72, 0.5, 0.98}, compute: part{1.05, 0.7, 1.35}}
 	// 8-bit arithmetic, in float32 operations: 0.8 on AVX2, 1.6 with VNNI.
-	lowBit = class{read: part{0.75, 0.52, 1}, compute: part{1.2, 0.7, 2.1}}
+	lowBit = class{read: part{0.72, 0.5, 0.98}, compute: part{1.4, 0.7, 2.6}}
 	// Types with minima, such as Q4_K, have a second product.
-	minima    = class{read: part{0.55, 0.4, 0.75}, compute: part{1.2, 0.7, 2.1}}
-	attention = class{read: part{0.5, 0.33, 0.75}, compute: part{0.3, 0.12, 0.6}}
+	minima    = class{read: part{0.55, 0.4, 0.76}, compute: part{1.4, 0.7, 2.6}}
+	attention = class{read: part{0.45, 0.25, 0.7}, compute: part{0.4, 0.15, 0.9}}
 	others    = class{read: part{0.5, 0.15, 1}, compute: part{0.1, 0.02, 0.5}}
 )
 
