@@ -113,7 +113,7 @@ summary estimates phases without running them. docs/llm.md explains the figures.
 		`  opmeter profile llm.onnx
   opmeter profile llm.onnx --prompt 128,512 --context 0,1024
   opmeter profile llm.onnx --batch 1,4
-  opmeter summary llm.onnx --context 4096`,
+  opmeter summary llm.onnx --context 1024`,
 		[]string{"phases", "prompt", "context"},
 		[]string{"phases", "prompt", "context"},
 	},

@@ -178,7 +178,7 @@ could not be read. With --prompt or --context, the speed of a language model is 
 the rates of memory and arithmetic, which are measured.`,
 		Example: `  opmeter summary model.tflite
   opmeter summary model.onnx --shape input=1x3x320x320 --format json
-  opmeter summary model.gguf --context 0,4096
+  opmeter summary llm.onnx --context 0,1024
   opmeter summary models/`,
 		Args: needModel,
 		RunE: func(c *cobra.Command, args []string) error {
