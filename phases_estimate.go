@@ -34,8 +34,9 @@ func EstimatePhases(ctx context.Context, m *Model, o Options) (*profile.Profile,
 	threads := max(o.Threads, 1)
 	pool := workers.New(threads, nil)
 	defer pool.Close()
-	probe := peaks.Begin(peaks.Options{Pool: pool, Types: []string{"float32"}, Usage: machine.ProcessUsage(), Leased: true})
-	r, _, err := probe.End(ctx)
+	// All levels: a profile in this process takes these rates, too.
+	h := machine.NewWatch().End()
+	r, _, err := peaks.Of(ctx, peaks.Options{Pool: pool, L1: h.CacheL1DBytes, L2: h.CacheL2Bytes, L3: h.CacheL3Bytes, Types: []string{"float32"}, Leased: true})
 	if err != nil {
 		return nil, err
 	}

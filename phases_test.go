@@ -292,6 +292,18 @@ func TestEstimatePhases(t *testing.T) {
 			t.Errorf("%s: copies %d bytes of the cache", ph.Name(), *ph.CacheCopiedBytes)
 		}
 	}
+	o := few(ph)
+	o.Threads = 3 // no other test has rates for these
+	if _, err := opmeter.EstimatePhases(t.Context(), language(t, false), o); err != nil {
+		t.Fatal(err)
+	}
+	after, err := opmeter.Profile(t.Context(), language(t, false), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Host.CacheL1DBytes != nil && !slices.ContainsFunc(after.Target.Levels, func(l profile.Level) bool { return l.Name == "L1" }) {
+		t.Errorf("after an estimate, a profile lacks the levels of the caches: %+v", after.Target.Levels)
+	}
 	m, err := opmeter.Open("examples/resnet8.yaml")
 	if err != nil {
 		t.Fatal(err)
