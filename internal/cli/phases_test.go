@@ -14,10 +14,9 @@ import (
 	"github.com/opmeter/opmeter/profile"
 )
 
-// TestPhases measures a language model in phases unless flags say otherwise, and refuses flags that
-// would be ignored.
-func TestPhases(t *testing.T) {
-	t.Parallel()
+// smallLanguage writes a small language model and returns its file.
+func smallLanguage(t *testing.T) string {
+	t.Helper()
 	data, err := onnx.Encode(decoder.New(decoder.Small))
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +25,14 @@ func TestPhases(t *testing.T) {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// TestPhases measures a language model in phases unless flags say otherwise, and refuses flags that
+// would be ignored.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	file := smallLanguage(t)
 	const said = "opmeter: a language model with caches: measuring a prompt of 32 tokens, and one token after 0 and 63 (--phases=false: one inference)\n"
 	for _, tt := range []struct {
 		args   string
@@ -106,14 +113,7 @@ func TestPhasesOfSeveral(t *testing.T) {
 // TestPhasesEstimated estimates the phases of a model that is not run.
 func TestPhasesEstimated(t *testing.T) {
 	t.Parallel()
-	data, err := onnx.Encode(decoder.New(decoder.Small))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "llm.onnx")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := smallLanguage(t)
 	for _, tt := range []struct {
 		args   string
 		status int

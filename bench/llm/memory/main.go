@@ -18,12 +18,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opmeter/opmeter/bench/llm/step"
 	"github.com/opmeter/opmeter/internal/measure/machine"
-	"github.com/opmeter/opmeter/internal/model/modelfile"
 	"github.com/opmeter/opmeter/internal/runtime/engine"
-	"github.com/opmeter/opmeter/internal/runtime/inputs"
 	"github.com/opmeter/opmeter/internal/runtime/llm"
-	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
 var (
@@ -90,31 +88,7 @@ func measure(file string, depth int) (p parts, err error) {
 		return p, errors.New("the system does not tell the resident memory of a process")
 	}
 	p.Empty = *empty
-	m, err := modelfile.Open(file)
-	if err == nil {
-		err = m.Complete()
-	}
-	if err != nil {
-		return p, err
-	}
-	l, err := llm.Detect(m, llm.Setup{})
-	if err != nil {
-		return p, err
-	}
-	phase := llm.Phase{Batch: 1, Tokens: 1, Depth: depth, Buffers: true}
-	o, err := l.Feed(inputs.Options{}, phase)
-	if err != nil {
-		return p, err
-	}
-	in, _, err := inputs.Inputs(m, o)
-	if err != nil {
-		return p, err
-	}
-	var pairs []engine.Carry
-	for _, c := range l.Caches {
-		pairs = append(pairs, engine.Carry{Output: c.Output, Input: c.Input})
-	}
-	s, err := engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: *threads, InPlace: pairs, Held: engine.InputBytes(in)})
+	s, err := step.Decode(file, depth, *threads)
 	if err != nil {
 		return p, err
 	}
@@ -126,12 +100,10 @@ func measure(file string, depth int) (p parts, err error) {
 	}
 	debug.FreeOSMemory()
 	arena, _ := s.Memory()
-	ins := int64(engine.InputBytes(in))
-	p.Caches, p.Plan = ins, int64(arena+s.Working())
+	p.Caches, p.Plan = int64(engine.InputBytes(s.Inputs)), int64(arena+s.Working())
 	p.Weights = int64(s.WeightBytes(llm.Lookups))
 	own, files := machine.ResidentBytes()
 	p.Anonymous, p.File = *own, *files
-	runtime.KeepAlive(in)
-	runtime.KeepAlive(m)
+	runtime.KeepAlive(s)
 	return p, nil
 }

@@ -20,16 +20,12 @@ import (
 	"time"
 
 	"github.com/opmeter/opmeter"
+	"github.com/opmeter/opmeter/bench/llm/step"
 	"github.com/opmeter/opmeter/internal/base/hugepages"
 	"github.com/opmeter/opmeter/internal/base/stats"
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/vectors"
 	"github.com/opmeter/opmeter/internal/measure/machine"
-	"github.com/opmeter/opmeter/internal/model/modelfile"
-	"github.com/opmeter/opmeter/internal/runtime/engine"
-	"github.com/opmeter/opmeter/internal/runtime/inputs"
-	"github.com/opmeter/opmeter/internal/runtime/llm"
-	"github.com/opmeter/opmeter/internal/runtime/operators"
 )
 
 var (
@@ -70,7 +66,7 @@ func compare(file string, depth int) error {
 	if err != nil {
 		return err
 	}
-	s, err := decoder(file, depth)
+	s, err := step.Decode(file, depth, *threads)
 	if err != nil {
 		return err
 	}
@@ -128,34 +124,6 @@ func moved(file string, depth int) (int64, error) {
 		return 0, errors.New(file + ": the size of some weights is unknown")
 	}
 	return *ph.WeightsReadBytes + ph.CacheReadBytes + ph.CacheWrittenBytes, nil
-}
-
-// decoder prepares a decode.
-func decoder(file string, depth int) (*engine.Session, error) {
-	m, err := modelfile.Open(file)
-	if err == nil {
-		err = m.Complete()
-	}
-	if err != nil {
-		return nil, err
-	}
-	l, err := llm.Detect(m, llm.Setup{})
-	if err != nil {
-		return nil, err
-	}
-	o, err := l.Feed(inputs.Options{}, llm.Phase{Batch: 1, Tokens: 1, Depth: depth, Buffers: true})
-	if err != nil {
-		return nil, err
-	}
-	in, _, err := inputs.Inputs(m, o)
-	if err != nil {
-		return nil, err
-	}
-	var pairs []engine.Carry
-	for _, c := range l.Caches {
-		pairs = append(pairs, engine.Carry{Output: c.Output, Input: c.Input})
-	}
-	return engine.New(m, in, engine.Options{Registry: operators.Registry(), Threads: *threads, InPlace: pairs})
 }
 
 // read reads a buffer once and returns the time in seconds.
