@@ -37,8 +37,8 @@ var classes = map[string]*class{
 // overhead is the time of a layer without work, in seconds.
 var overhead = part{0.5e-6, 0.2e-6, 1.5e-6}
 
-// EstimateMethod says how the times of [Estimate] are made.
-const EstimateMethod = "from the measured rates of reading and of float32 arithmetic, with a band that is made to hold 9 of 10 cases"
+// estimateMethod says how the times of [Estimate] are made.
+const estimateMethod = "from the measured rates of reading and of float32 arithmetic, with a band that is made to hold 9 of 10 cases"
 
 // Estimate adds times to the layers and the totals of a run that was only counted.
 func Estimate(r *Run, m *llm.Model, s *Speeds) {
@@ -85,7 +85,7 @@ func Estimate(r *Run, m *llm.Model, s *Speeds) {
 
 // estimated is a figure with its band.
 func estimated(t [3]float64) *profile.Metric {
-	m := profile.Value(profile.Estimated, t[0], EstimateMethod)
+	m := profile.Value(profile.Estimated, t[0], estimateMethod)
 	m.Band = &[2]float64{t[1], t[2]}
 	return m
 }

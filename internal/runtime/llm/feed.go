@@ -13,8 +13,8 @@ import (
 // in the cache. Prefill has an empty cache, decode one new token.
 type Phase struct {
 	Batch, Tokens, Depth int
-	// Buffers gives caches that grow, and whose operator accepts it, room for the new tokens, so that
-	// these can be written in place.
+	// Buffers gives caches that grow capacity for the new tokens, where their operator accepts it: it
+	// writes these in place.
 	Buffers bool
 	// Encoder is the number of positions that an encoder made, where the file leaves it open, and
 	// Encoded says that their keys and values are in caches.
