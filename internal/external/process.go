@@ -165,7 +165,7 @@ func (p *process) died(title string, most int64, next string) *Error {
 		while = " while " + p.doing
 	}
 	lines := p.stderr.Lines()
-	if starved(lines, most > 0) {
+	if subprocess.Starved(lines, most > 0) {
 		return Errorf(NoMemory, "%s ran out of memory%s: %s", title, while, moreMemory(most))
 	}
 	if p.killed {
@@ -180,23 +180,6 @@ func (p *process) died(title string, most int64, next string) *Error {
 		return Errorf(Crashed, "%s crashed%s (%s): %s%s", title, while, sig, next, saying(lines))
 	}
 	return Errorf(Crashed, "%s ended the process%s (%v): %s%s", title, while, st, next, saying(lines))
-}
-
-// starved reports whether a process ended because memory ran out, judged by what it printed. The
-// messages of Go are conclusive; the messages of C++, the loader and thread creation count only
-// if memory was limited.
-func starved(lines []string, limited bool) bool {
-	for _, l := range lines {
-		if rest, ok := strings.CutPrefix(l, "fatal error: "); ok && (strings.Contains(rest, "out of memory") || strings.Contains(rest, "cannot allocate") || strings.Contains(rest, "cannot map pages")) {
-			return true
-		}
-		for _, words := range []string{"annot allocate", "std::bad_alloc", "failed to map segment", "failed to create new OS thread", "pthread_create failed"} {
-			if limited && strings.Contains(l, words) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // moreMemory advises what to do when memory ran out. most is the limit in bytes, 0 for none.

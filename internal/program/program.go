@@ -112,6 +112,8 @@ func (c *Command) Run(ctx context.Context) (string, error) {
 		return "", cause
 	case out.full:
 		return "", ErrOutput
+	case c.Disk > 0 && size(c.Dir) > c.Disk: // written before the system bounded it, or between two looks
+		return "", ErrDisk
 	case err != nil:
 		return out.String(), c.complaint(tail, err)
 	}
@@ -162,18 +164,6 @@ func size(dir string) (bytes int64) {
 	return bytes
 }
 
-// lastWords are what a program writes that the system gives no more memory, or lets write no more.
-var lastWords = []struct {
-	text string
-	err  error
-}{
-	{"out of memory", ErrMemory},
-	{"cannot allocate memory", ErrMemory},
-	{"failed to create new OS thread", ErrMemory}, // its stack is memory
-	{"std::bad_alloc", ErrMemory},
-	{"SIGXFSZ", ErrDisk},
-}
-
 // complaint is the error that the program printed, or the limit that ended it.
 func (c *Command) complaint(tail *subprocess.Tail, err error) error {
 	lines := tail.Lines()
@@ -186,10 +176,11 @@ func (c *Command) complaint(tail *subprocess.Tail, err error) error {
 			return &Problem{text}
 		}
 	}
-	for _, w := range lastWords {
-		if slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, w.text) }) {
-			return w.err
-		}
+	switch {
+	case subprocess.Starved(lines, c.Memory > 0):
+		return ErrMemory
+	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "SIGXFSZ") }):
+		return ErrDisk
 	}
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		if s, ok := e.Sys().(syscall.WaitStatus); ok && s.Signaled() && s.Signal() == syscall.SIGKILL {

@@ -39,3 +39,20 @@ func (t *Tail) Lines() []string {
 	defer t.mu.Unlock()
 	return strings.Split(string(bytes.ToValidUTF8(append(bytes.Clone(t.first), t.last...), []byte("?"))), "\n")
 }
+
+// Starved reports whether a process ended because memory ran out, judged by what it printed. The
+// messages of Go are conclusive; the messages of C++, the loader and thread creation count only
+// if memory was limited.
+func Starved(lines []string, limited bool) bool {
+	for _, l := range lines {
+		if rest, ok := strings.CutPrefix(l, "fatal error: "); ok && (strings.Contains(rest, "out of memory") || strings.Contains(rest, "cannot allocate") || strings.Contains(rest, "cannot map pages")) {
+			return true
+		}
+		for _, words := range []string{"annot allocate", "std::bad_alloc", "failed to map segment", "failed to create new OS thread", "pthread_create failed"} {
+			if limited && strings.Contains(l, words) {
+				return true
+			}
+		}
+	}
+	return false
+}
