@@ -4,7 +4,7 @@
 //
 //	bench/engines/install DIR
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency [-threads 1,2] [-time 500ms] [-only NAME] \
-//		[-processor] [-csv FILE] [PATH ...]
+//		[-processor] [-csv FILE] [-families] [PATH ...]
 //	OPMETER_TEST_ENGINES=DIR go run ./bench/latency -networks FOLDER
 //
 // Without models it takes those of golden/latency.csv, and all of models/real and models/mcu, of
@@ -20,11 +20,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -60,14 +62,19 @@ func main() {
 	into := flag.String("networks", "", "make full-size networks in this folder and take those")
 	table := flag.String("csv", "", "write the figures to this file, too")
 	processor := flag.Bool("processor", false, "compare times of the processor")
+	var lost families
+	flag.BoolFunc("families", "end with the kernels that lose most time to the roofline", func(string) error {
+		lost = families{}
+		return nil
+	})
 	flag.Parse()
-	if err := bench(*threads, *each, *only, *into, *table, *processor, flag.Args()); err != nil {
+	if err := bench(*threads, *each, *only, *into, *table, *processor, lost, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "latency:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(threads string, each time.Duration, only, into, table string, processor bool, paths []string) error {
+func bench(threads string, each time.Duration, only, into, table string, processor bool, lost families, paths []string) error {
 	engines, err := others()
 	if err != nil {
 		return err
@@ -104,7 +111,7 @@ func bench(threads string, each time.Duration, only, into, table string, process
 		fmt.Printf("\n%d threads, milliseconds\n%-46s %9s %12s %9s %9s %7s %7s\n", n, "model", "ours", "ONNX Runtime", "OpenVINO", "LiteRT", "ratio", "roof")
 		var all, long tally
 		for _, f := range files {
-			r, err := compare(engines, f, n, each, processor)
+			r, err := compare(engines, f, n, each, processor, lost)
 			if err != nil {
 				fmt.Printf("%-46s not compared: %.100v\n", short(f), err)
 				continue
@@ -140,6 +147,8 @@ func bench(threads string, each time.Duration, only, into, table string, process
 		}
 		all.print("all")
 		long.print("1 ms or more")
+		lost.print()
+		clear(lost)
 	}
 	return nil
 }
@@ -167,6 +176,64 @@ func (t *tally) add(ratio float64, file string) {
 func (t *tally) print(what string) {
 	if t.n > 0 {
 		fmt.Printf("%s: %d models, geometric mean %.2f, %d above 1.3, worst %.2f (%s)\n", what, t.n, math.Exp(t.logs/float64(t.n)), t.over, t.worst, t.name)
+	}
+}
+
+// families are kernels by operator, type of the first input and kernel.
+type families map[[3]string]*family
+
+// family is what the layers of a kernel took, and what of that exceeds the roofline, in seconds.
+// Each model counts as a run, so that the shares of its layers, not its size, decide in share.
+type family struct {
+	took, lost, share float64
+	models            map[string]bool
+}
+
+func (fs families) add(p *profile.Profile, model string) {
+	if fs == nil {
+		return
+	}
+	var all float64
+	for i := range p.Layers {
+		s, _ := p.Layers[i].Latency.Best()
+		all += s
+	}
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		s, ok := l.Latency.Best()
+		if !ok || !(all > 0) {
+			continue
+		}
+		key := [3]string{l.Op, "", l.Kernel}
+		if len(l.Inputs) > 0 {
+			key[1] = l.Inputs[0].DType
+		}
+		f := fs[key]
+		if f == nil {
+			f = &family{models: map[string]bool{}}
+			fs[key] = f
+		}
+		lost := s
+		if l.Roof != nil && l.Roof.Use != nil {
+			lost = s * max(0, 1-*l.Roof.Use)
+		}
+		f.took += s
+		f.lost += lost
+		f.share += lost / all
+		f.models[model] = true
+	}
+}
+
+// print lists the families that lose most, by their shares of models.
+func (fs families) print() {
+	if len(fs) == 0 {
+		return
+	}
+	fmt.Printf("\n%-22s %-8s %-28s %9s %9s %9s %7s\n", "operator", "type", "kernel", "took ms", "lost ms", "of models", "models")
+	keys := slices.SortedFunc(maps.Keys(fs), func(a, b [3]string) int { return cmp.Compare(fs[b].share, fs[a].share) })
+	for _, k := range keys[:min(60, len(keys))] {
+		f := fs[k]
+		fmt.Printf("%-22.22s %-8.8s %-28.28s %9s %9s %9.2f %7d\n", k[0], k[1], k[2], milli(f.took), milli(f.lost), f.share, len(f.models))
 	}
 }
 
@@ -235,7 +302,7 @@ func (t *times) fastest() (best float64) {
 }
 
 // compare measures a model with all engines, which are interleaved.
-func compare(engines []*engine.Engine, path string, threads int, each time.Duration, processor bool) (*times, error) {
+func compare(engines []*engine.Engine, path string, threads int, each time.Duration, processor bool, lost families) (*times, error) {
 	defer debug.FreeOSMemory()
 	m, err := opmeter.Open(path)
 	if err != nil {
@@ -267,6 +334,7 @@ func compare(engines []*engine.Engine, path string, threads int, each time.Durat
 			}
 			if e == nil {
 				t.roof = roof(p)
+				lost.add(p, short(path))
 			}
 		})
 	}
