@@ -237,6 +237,53 @@ func TestCountBranches(t *testing.T) {
 	}
 }
 
+// TestOtherBranch: what cannot run in a branch that is not taken is no fault, in one that is taken
+// it is.
+func TestOtherBranch(t *testing.T) {
+	t.Parallel()
+	for _, then := range []bool{true, false} {
+		m := newModel(3)
+		c, x, y := m.value(0, "c", tensor.Bool), m.value(0, "x", tensor.Float32, 4, 4), m.value(0, "y", tensor.Float32)
+		m.node(0, "If", []int{c}, []int{y}, graph.Attrs{"then_branch": graph.GraphRef(1), "else_branch": graph.GraphRef(2)})
+		m.m.Graphs[0].Inputs, m.m.Graphs[0].Outputs = []int{c, x}, []int{y}
+		for g, op := range []string{1: "Relu", 2: "MatMul"} {
+			if g == 0 {
+				continue
+			}
+			in, mid, out := m.value(g, "in", tensor.Float32, 4, 4), m.value(g, "mid", tensor.Float32, 4, 4), m.value(g, "out", tensor.Float32, 4, 4)
+			m.node(g, "Abs", []int{in}, []int{mid}, nil)
+			ins := []int{mid}
+			if op == "MatMul" {
+				ins = append(ins, m.constant(g, "w", tensor.New(tensor.Float32, 3, 4)))
+			}
+			m.node(g, op, ins, []int{out}, nil)
+			m.m.Graphs[g].Captures = []graph.Capture{{Inner: in, Outer: x}}
+			m.m.Graphs[g].Outputs, m.m.Graphs[g].Parent = []int{out}, m.m.Graphs[0]
+		}
+		o := options()
+		value := 0.0
+		if then {
+			value = 1
+		}
+		o.Feed.Overrides = synth.Overrides{Fill: map[string]synth.Fill{"c": {Const: &value}}}
+		p, err := profiled(t.Context(), m.m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states := map[string]profile.State{}
+		for _, l := range p.Layers {
+			states[l.Op] = l.State
+		}
+		want := profile.Failed
+		if then {
+			want = profile.NotReached
+		}
+		if states["MatMul"] != want || (found(p, "model.unsupported") == nil) != then {
+			t.Errorf("then %v: %v, findings %v", then, states, p.Findings)
+		}
+	}
+}
+
 func TestProfileLoop(t *testing.T) {
 	t.Parallel()
 	p, err := profiled(t.Context(), looped(), options())

@@ -246,18 +246,28 @@ func (p *pass) layers(latency float64) error {
 		p.divided = figures.DivideRecorded(profile.Measured, latency, len(p.slots), p.rec)
 	}
 	inside := p.cumulativeTimes()
+	entered := p.entered()
 	for i := range p.slots {
 		s := &p.slots[i]
 		if s.State != plan.Runs {
+			// What cannot run in a branch that is not taken is no fault of the run.
+			if state, cause := profileState(s); state.Idle() {
+				if p.passedBy(i, entered) {
+					state, cause = profile.NotReached, nil
+				}
+				if err := p.setState(i, state, cause); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		if p.calls[i] == 0 {
-			if err := p.setReached(i, false); err != nil {
+			if err := p.setState(i, profile.NotReached, nil); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := p.setReached(i, true); err != nil {
+		if err := p.setState(i, profile.Ran, nil); err != nil {
 			return err
 		}
 		if err := p.figure(i, "latency_s", p.divided.Metric(i)); err != nil {
@@ -298,18 +308,35 @@ func (p *pass) figure(layer int, key string, m *profile.Metric) error {
 	return p.send(profile.Event{Counted: &profile.Figure{Layer: new(int64(layer)), Quantity: key, Metric: m}})
 }
 
-// setReached records whether a layer was ever called.
-func (p *pass) setReached(i int, yes bool) error {
-	l := &p.p.Layers[i]
-	state := profile.Ran
-	if !yes {
-		state = profile.NotReached
+// entered are the graphs with steps that run, by whether one of these did.
+func (p *pass) entered() map[int]bool {
+	out := map[int]bool{}
+	for i := range p.slots {
+		if s := &p.slots[i]; s.State == plan.Runs {
+			out[s.Graph] = out[s.Graph] || p.calls[i] > 0
+		}
 	}
+	return out
+}
+
+// passedBy reports whether a slot is in a branch that was not taken, or in a graph inside it.
+func (p *pass) passedBy(i int, entered map[int]bool) bool {
+	for ; i >= 0; i = p.slots[i].Parent {
+		if ran, ok := entered[p.slots[i].Graph]; ok && !ran {
+			return true
+		}
+	}
+	return false
+}
+
+// setState records that a layer turned out to be in a state.
+func (p *pass) setState(i int, state profile.State, cause *profile.Cause) error {
+	l := &p.p.Layers[i]
 	if l.State == state {
 		return nil
 	}
-	l.State, l.Cause = state, nil
-	return p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: state}})
+	l.State, l.Cause = state, cause
+	return p.send(profile.Event{Refined: &profile.Refined{Layer: int64(i), State: state, Cause: cause}})
 }
 
 // cumulativeTimes sums for every slot its time and those of the slots in its bodies.
