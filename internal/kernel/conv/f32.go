@@ -107,7 +107,9 @@ func newFloat32(s Shape, v *volume, nhwc bool, w, bias []float32, act activation
 	c.zeros = make([]float32, c.cg)
 	w = trimmedWeights(seen, w, s.OC, c.cg, nhwc)
 	c.setWeights(w, bias)
-	c.setIm2row(w)
+	if c.prefersIm2row() {
+		c.packIm2row(w)
+	}
 	c.setTapGemms(w)
 	c.padWeightRows()
 	return c

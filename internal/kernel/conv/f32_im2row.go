@@ -11,12 +11,14 @@ import (
 // their patches (im2row), are the rows of a GEMM and output channels its columns; the result is
 // transposed.
 
-// setIm2row packs constant weights if this algorithm is faster.
-func (c *Float32) setIm2row(w []float32) {
+// prefersIm2row reports whether this algorithm is estimated to be faster with constant weights.
+func (c *Float32) prefersIm2row() bool {
+	return c.usesPlanes() && c.s.Groups == 1 && c.sparse == nil && c.dense.time == nil && c.im2rowCost() < c.planeCost()
+}
+
+// packIm2row packs constant weights for this algorithm.
+func (c *Float32) packIm2row(w []float32) {
 	s := &c.s
-	if !c.usesPlanes() || s.Groups > 1 || c.sparse != nil || c.dense.time != nil || c.im2rowCost() >= c.planeCost() {
-		return
-	}
 	c.algorithm = im2rowGEMM
 	if !c.planes.frame || s.KH*s.KW == 1 && c.volume == nil {
 		c.im2row = gemm.PackB(c.k, s.OC, w, 0, true)

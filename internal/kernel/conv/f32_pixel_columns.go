@@ -72,7 +72,7 @@ func (c *Float32) planPixelColumns() bool {
 }
 
 // pixelColumnGain is the maximum time relative to the channels-as-columns algorithm.
-const pixelColumnGain = 0.9
+var pixelColumnGain = 0.9
 
 // lineTime estimates the time of an output position with channels as columns, in nanoseconds.
 func (c *Float32) lineTime() float64 {
