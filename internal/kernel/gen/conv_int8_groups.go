@@ -37,6 +37,207 @@ func byteGroups(a *asm) {
 			a.groupTile(rows, kind, orders[kind])
 		}
 	}
+	halves := map[groupKind]operand.Mem{
+		groupFours:  a.dwords("halfFours", 0, 4, 1, 5, 2, 6, 3, 7),
+		groupEights: a.dwords("halfEights", 0, 4, 2, 6, 1, 5, 3, 7),
+	}
+	for _, kind := range []groupKind{groupOne, groupFours, groupEights} {
+		for _, dot := range []bool{false, true} {
+			for rows := 1; rows <= halfGroupRows(kind, dot); rows++ {
+				a.halfGroupTile(rows, kind, dot, halves[kind])
+			}
+		}
+	}
+}
+
+// halfGroupRows is the most positions whose sums 256-bit registers hold.
+func halfGroupRows(kind groupKind, dot bool) int {
+	switch {
+	case kind == groupEights && dot:
+		return 3
+	case kind == groupEights:
+		return 2
+	case dot:
+		return 6
+	}
+	return 4
+}
+
+// halfGroupTile is groupTile with 256-bit registers. Without dot products, even and odd bytes are
+// widened to 16 bits.
+func (a *asm) halfGroupTile(rows int, kind groupKind, dot bool, byOutput operand.Mem) {
+	set := "AVX2"
+	if dot {
+		set = "AVXVNNI"
+	}
+	a.function(label("group%s%d%s", kind, rows, set), "func(t *GroupTile)")
+	t := a.Load(a.Param("t"), a.GP64())
+	small, vecs := kind != groupOne, 2
+	if kind == groupEights {
+		vecs = 4
+	}
+	sum := func(r, v int) reg.VecPhysical { return ymm.reg(r*vecs + v) }
+	free := rows * vecs
+	take := func(n int) (all []reg.VecPhysical) {
+		for range n {
+			all = append(all, ymm.reg(free))
+			free++
+		}
+		return all
+	}
+	each := func(f func(r, v int)) {
+		for r := range rows {
+			for v := range vecs {
+				f(r, v)
+			}
+		}
+	}
+	start := a.GP64()
+	a.MOVQ(at(t, groupStart), start)
+	each(func(r, v int) {
+		if small {
+			a.zero(ymm, sum(r, v))
+			return
+		}
+		a.VMOVDQU(at(start, 32*v), sum(r, v))
+	})
+	p := a.rowPointers(rows)
+	p.set(at(t, groupA), at(t, groupRowA))
+	pb, k, taps, offs, next := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, groupB), pb)
+	a.MOVQ(at(t, groupTaps), taps)
+	a.MOVQ(at(t, groupOffs), offs)
+	spread := func(r int, to reg.VecPhysical) {
+		if small {
+			a.VBROADCASTI128(p.at(r, 0), to)
+		} else {
+			a.VPBROADCASTD(p.at(r, 0), to)
+		}
+	}
+	a.Label("tap")
+	if !small {
+		a.MOVQ(at(t, groupK), k)
+		a.Label("step")
+	}
+	if dot && vecs == 2 {
+		b, x := take(2), take(1)[0]
+		for v := range vecs {
+			a.VMOVDQU(at(pb, 32*v), b[v])
+		}
+		for r := range rows {
+			spread(r, x)
+			for v := range vecs {
+				a.dotInts(ymm, dotQuads, b[v], x, sum(r, v))
+			}
+		}
+	} else if dot {
+		b, x := take(1)[0], take(rows)
+		for r := range rows {
+			spread(r, x[r])
+		}
+		for v := range vecs {
+			a.VMOVDQU(at(pb, 32*v), b)
+			for r := range rows {
+				a.dotInts(ymm, dotQuads, b, x[r], sum(r, v))
+			}
+		}
+	} else {
+		product := take(1)[0]
+		weights := func(v int, b []reg.VecPhysical) {
+			a.VMOVDQU(at(pb, 32*v), b[1])
+			a.VPSLLW(operand.U8(8), b[1], b[0])
+			a.VPSRAW(operand.U8(8), b[0], b[0])
+			a.VPSRAW(operand.U8(8), b[1], b[1])
+		}
+		values := func(r int, x []reg.VecPhysical) {
+			spread(r, x[1])
+			a.VPSLLW(operand.U8(8), x[1], x[0])
+			a.VPSRLW(operand.U8(8), x[0], x[0])
+			a.VPSRLW(operand.U8(8), x[1], x[1])
+		}
+		multiply := func(b, x []reg.VecPhysical, sum reg.VecPhysical) {
+			for odd := range 2 {
+				a.VPMADDWD(b[odd], x[odd], product)
+				a.VPADDD(product, sum, sum)
+			}
+		}
+		if vecs == 2 {
+			b, x := [][]reg.VecPhysical{take(2), take(2)}, take(2)
+			weights(0, b[0])
+			weights(1, b[1])
+			for r := range rows {
+				values(r, x)
+				multiply(b[0], x, sum(r, 0))
+				multiply(b[1], x, sum(r, 1))
+			}
+		} else {
+			b, x := take(2), [][]reg.VecPhysical{take(2), take(2)}
+			for r := range rows {
+				values(r, x[r])
+			}
+			for v := range vecs {
+				weights(v, b)
+				for r := range rows {
+					multiply(b, x[r], sum(r, v))
+				}
+			}
+		}
+	}
+	a.ADDQ(operand.U32(uint32(32*vecs)), pb)
+	if !small {
+		p.add(operand.U32(4))
+		a.DECQ(k)
+		a.JNZ(operand.LabelRef("step"))
+	}
+	a.MOVLQSX(at(offs, 0), next)
+	a.ADDQ(operand.U32(4), offs)
+	p.add(next)
+	a.DECQ(taps)
+	a.JNZ(operand.LabelRef("tap"))
+	if small {
+		free = rows * vecs
+		order, low := take(1)[0], take(1)[0]
+		a.VMOVDQU(byOutput, order)
+		for r := range rows {
+			x, y := sum(r, 0), sum(r, 1)
+			if kind == groupEights {
+				a.VPHADDD(y, x, x)
+				a.VPHADDD(sum(r, 3), sum(r, 2), y)
+			}
+			a.VPERMD(x, order, x)
+			a.VPERMD(y, order, y)
+			if kind == groupFours { // two outputs of four groups each: 4 by 4 words change sides
+				a.VPUNPCKLQDQ(y, x, low)
+				a.VPUNPCKHQDQ(y, x, y)
+				x, low = low, x
+			}
+			a.VPERM2I128(operand.U8(0x20), y, x, low)
+			a.VPERM2I128(operand.U8(0x31), y, x, y)
+			a.VPADDD(at(start, 0), low, sum(r, 0))
+			a.VPADDD(at(start, 32), y, sum(r, 1))
+			if kind == groupFours {
+				low = x
+			}
+		}
+	}
+	p.set(at(t, groupC), at(t, groupRowC))
+	for r := range rows {
+		for v := range 2 {
+			a.VMOVDQU(sum(r, v), p.at(r, 32*v))
+		}
+	}
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// dwords is a table of words of 32 bits.
+func (a *asm) dwords(name string, all ...uint32) operand.Mem {
+	m := a.StaticGlobal(name)
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i, v := range all {
+		a.AddDatum(4*i, operand.U32(v))
+	}
+	return m
 }
 
 // groupTile writes the sums of rows positions over all taps. Of a wide group four channels are

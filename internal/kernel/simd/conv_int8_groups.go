@@ -47,13 +47,13 @@ type GroupTile struct {
 	Start   *int32
 }
 
-// GroupRows is the maximum number of positions of a tile.
-const GroupRows = 12
-
 // HasGroups reports whether [Ints.Group] is available.
 func (f *Ints) HasGroups() bool { return f.groups != nil }
 
-// Group computes rows positions, at most [GroupRows].
+// GroupRows is the maximum number of positions of a tile, 0 if there is no such tile.
+func (f *Ints) GroupRows(kind GroupKind) int { return len(f.groups[kind]) }
+
+// Group computes rows positions, at most [Ints.GroupRows].
 func (f *Ints) Group(t *GroupTile, kind GroupKind, rows int) { f.groups[kind][rows-1](t) }
 
 // GroupSize returns the number of weights of a tile for each tap, for groups of cg channels.

@@ -3853,3 +3853,2271 @@ tap:
 	VMOVDQU32       Z22, (R8)(BX*1)
 	VZEROUPPER
 	RET
+
+DATA halfFours<>+0(SB)/4, $0x00000000
+DATA halfFours<>+4(SB)/4, $0x00000004
+DATA halfFours<>+8(SB)/4, $0x00000001
+DATA halfFours<>+12(SB)/4, $0x00000005
+DATA halfFours<>+16(SB)/4, $0x00000002
+DATA halfFours<>+20(SB)/4, $0x00000006
+DATA halfFours<>+24(SB)/4, $0x00000003
+DATA halfFours<>+28(SB)/4, $0x00000007
+GLOBL halfFours<>(SB), RODATA|NOPTR, $32
+
+DATA halfEights<>+0(SB)/4, $0x00000000
+DATA halfEights<>+4(SB)/4, $0x00000004
+DATA halfEights<>+8(SB)/4, $0x00000002
+DATA halfEights<>+12(SB)/4, $0x00000006
+DATA halfEights<>+16(SB)/4, $0x00000001
+DATA halfEights<>+20(SB)/4, $0x00000005
+DATA halfEights<>+24(SB)/4, $0x00000003
+DATA halfEights<>+28(SB)/4, $0x00000007
+GLOBL halfEights<>(SB), RODATA|NOPTR, $32
+
+// func groupOne1AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne1AVX2(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    (AX), CX
+	MOVQ    40(AX), DX
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+
+tap:
+	MOVQ 16(AX), BX
+
+step:
+	VMOVDQU      (DX), Y4
+	VPSLLW       $0x08, Y4, Y3
+	VPSRAW       $0x08, Y3, Y3
+	VPSRAW       $0x08, Y4, Y4
+	VMOVDQU      32(DX), Y6
+	VPSLLW       $0x08, Y6, Y5
+	VPSRAW       $0x08, Y5, Y5
+	VPSRAW       $0x08, Y6, Y6
+	VPBROADCASTD (CX), Y8
+	VPSLLW       $0x08, Y8, Y7
+	VPSRLW       $0x08, Y7, Y7
+	VPSRLW       $0x08, Y8, Y8
+	VPMADDWD     Y3, Y7, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y4, Y8, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y5, Y7, Y2
+	VPADDD       Y2, Y1, Y1
+	VPMADDWD     Y6, Y8, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000004, CX
+	DECQ         BX
+	JNZ          step
+	MOVLQSX      (DI), BX
+	ADDQ         $0x00000004, DI
+	ADDQ         BX, CX
+	DECQ         SI
+	JNZ          tap
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	MOVQ         48(AX), CX
+	VMOVDQU      Y0, (CX)
+	VMOVDQU      Y1, 32(CX)
+	VZEROUPPER
+	RET
+
+// func groupOne2AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne2AVX2(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DX
+	MOVQ    40(AX), BX
+	MOVQ    24(AX), DI
+	MOVQ    32(AX), R8
+
+tap:
+	MOVQ 16(AX), SI
+
+step:
+	VMOVDQU      (BX), Y6
+	VPSLLW       $0x08, Y6, Y5
+	VPSRAW       $0x08, Y5, Y5
+	VPSRAW       $0x08, Y6, Y6
+	VMOVDQU      32(BX), Y8
+	VPSLLW       $0x08, Y8, Y7
+	VPSRAW       $0x08, Y7, Y7
+	VPSRAW       $0x08, Y8, Y8
+	VPBROADCASTD (DX), Y10
+	VPSLLW       $0x08, Y10, Y9
+	VPSRLW       $0x08, Y9, Y9
+	VPSRLW       $0x08, Y10, Y10
+	VPMADDWD     Y5, Y9, Y4
+	VPADDD       Y4, Y0, Y0
+	VPMADDWD     Y6, Y10, Y4
+	VPADDD       Y4, Y0, Y0
+	VPMADDWD     Y7, Y9, Y4
+	VPADDD       Y4, Y1, Y1
+	VPMADDWD     Y8, Y10, Y4
+	VPADDD       Y4, Y1, Y1
+	VPBROADCASTD (DX)(CX*1), Y10
+	VPSLLW       $0x08, Y10, Y9
+	VPSRLW       $0x08, Y9, Y9
+	VPSRLW       $0x08, Y10, Y10
+	VPMADDWD     Y5, Y9, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDWD     Y6, Y10, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDWD     Y7, Y9, Y4
+	VPADDD       Y4, Y3, Y3
+	VPMADDWD     Y8, Y10, Y4
+	VPADDD       Y4, Y3, Y3
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000004, DX
+	DECQ         SI
+	JNZ          step
+	MOVLQSX      (R8), SI
+	ADDQ         $0x00000004, R8
+	ADDQ         SI, DX
+	DECQ         DI
+	JNZ          tap
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVDQU      Y0, (DX)
+	VMOVDQU      Y1, 32(DX)
+	VMOVDQU      Y2, (DX)(CX*1)
+	VMOVDQU      Y3, 32(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func groupOne3AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne3AVX2(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DX
+	MOVQ    40(AX), BX
+	MOVQ    24(AX), DI
+	MOVQ    32(AX), R8
+
+tap:
+	MOVQ 16(AX), SI
+
+step:
+	VMOVDQU      (BX), Y8
+	VPSLLW       $0x08, Y8, Y7
+	VPSRAW       $0x08, Y7, Y7
+	VPSRAW       $0x08, Y8, Y8
+	VMOVDQU      32(BX), Y10
+	VPSLLW       $0x08, Y10, Y9
+	VPSRAW       $0x08, Y9, Y9
+	VPSRAW       $0x08, Y10, Y10
+	VPBROADCASTD (DX), Y12
+	VPSLLW       $0x08, Y12, Y11
+	VPSRLW       $0x08, Y11, Y11
+	VPSRLW       $0x08, Y12, Y12
+	VPMADDWD     Y7, Y11, Y6
+	VPADDD       Y6, Y0, Y0
+	VPMADDWD     Y8, Y12, Y6
+	VPADDD       Y6, Y0, Y0
+	VPMADDWD     Y9, Y11, Y6
+	VPADDD       Y6, Y1, Y1
+	VPMADDWD     Y10, Y12, Y6
+	VPADDD       Y6, Y1, Y1
+	VPBROADCASTD (DX)(CX*1), Y12
+	VPSLLW       $0x08, Y12, Y11
+	VPSRLW       $0x08, Y11, Y11
+	VPSRLW       $0x08, Y12, Y12
+	VPMADDWD     Y7, Y11, Y6
+	VPADDD       Y6, Y2, Y2
+	VPMADDWD     Y8, Y12, Y6
+	VPADDD       Y6, Y2, Y2
+	VPMADDWD     Y9, Y11, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMADDWD     Y10, Y12, Y6
+	VPADDD       Y6, Y3, Y3
+	VPBROADCASTD (DX)(CX*2), Y12
+	VPSLLW       $0x08, Y12, Y11
+	VPSRLW       $0x08, Y11, Y11
+	VPSRLW       $0x08, Y12, Y12
+	VPMADDWD     Y7, Y11, Y6
+	VPADDD       Y6, Y4, Y4
+	VPMADDWD     Y8, Y12, Y6
+	VPADDD       Y6, Y4, Y4
+	VPMADDWD     Y9, Y11, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDWD     Y10, Y12, Y6
+	VPADDD       Y6, Y5, Y5
+	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000004, DX
+	DECQ         SI
+	JNZ          step
+	MOVLQSX      (R8), SI
+	ADDQ         $0x00000004, R8
+	ADDQ         SI, DX
+	DECQ         DI
+	JNZ          tap
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), DX
+	VMOVDQU      Y0, (DX)
+	VMOVDQU      Y1, 32(DX)
+	VMOVDQU      Y2, (DX)(CX*1)
+	VMOVDQU      Y3, 32(DX)(CX*1)
+	VMOVDQU      Y4, (DX)(CX*2)
+	VMOVDQU      Y5, 32(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func groupOne4AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne4AVX2(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	VMOVDQU (CX), Y6
+	VMOVDQU 32(CX), Y7
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+
+tap:
+	MOVQ 16(AX), DI
+
+step:
+	VMOVDQU      (SI), Y10
+	VPSLLW       $0x08, Y10, Y9
+	VPSRAW       $0x08, Y9, Y9
+	VPSRAW       $0x08, Y10, Y10
+	VMOVDQU      32(SI), Y12
+	VPSLLW       $0x08, Y12, Y11
+	VPSRAW       $0x08, Y11, Y11
+	VPSRAW       $0x08, Y12, Y12
+	VPBROADCASTD (BX), Y14
+	VPSLLW       $0x08, Y14, Y13
+	VPSRLW       $0x08, Y13, Y13
+	VPSRLW       $0x08, Y14, Y14
+	VPMADDWD     Y9, Y13, Y8
+	VPADDD       Y8, Y0, Y0
+	VPMADDWD     Y10, Y14, Y8
+	VPADDD       Y8, Y0, Y0
+	VPMADDWD     Y11, Y13, Y8
+	VPADDD       Y8, Y1, Y1
+	VPMADDWD     Y12, Y14, Y8
+	VPADDD       Y8, Y1, Y1
+	VPBROADCASTD (BX)(CX*1), Y14
+	VPSLLW       $0x08, Y14, Y13
+	VPSRLW       $0x08, Y13, Y13
+	VPSRLW       $0x08, Y14, Y14
+	VPMADDWD     Y9, Y13, Y8
+	VPADDD       Y8, Y2, Y2
+	VPMADDWD     Y10, Y14, Y8
+	VPADDD       Y8, Y2, Y2
+	VPMADDWD     Y11, Y13, Y8
+	VPADDD       Y8, Y3, Y3
+	VPMADDWD     Y12, Y14, Y8
+	VPADDD       Y8, Y3, Y3
+	VPBROADCASTD (BX)(CX*2), Y14
+	VPSLLW       $0x08, Y14, Y13
+	VPSRLW       $0x08, Y13, Y13
+	VPSRLW       $0x08, Y14, Y14
+	VPMADDWD     Y9, Y13, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y10, Y14, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y11, Y13, Y8
+	VPADDD       Y8, Y5, Y5
+	VPMADDWD     Y12, Y14, Y8
+	VPADDD       Y8, Y5, Y5
+	VPBROADCASTD (BX)(DX*1), Y14
+	VPSLLW       $0x08, Y14, Y13
+	VPSRLW       $0x08, Y13, Y13
+	VPSRLW       $0x08, Y14, Y14
+	VPMADDWD     Y9, Y13, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y10, Y14, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y11, Y13, Y8
+	VPADDD       Y8, Y7, Y7
+	VPMADDWD     Y12, Y14, Y8
+	VPADDD       Y8, Y7, Y7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000004, BX
+	DECQ         DI
+	JNZ          step
+	MOVLQSX      (R9), DI
+	ADDQ         $0x00000004, R9
+	ADDQ         DI, BX
+	DECQ         R8
+	JNZ          tap
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         48(AX), BX
+	VMOVDQU      Y0, (BX)
+	VMOVDQU      Y1, 32(BX)
+	VMOVDQU      Y2, (BX)(CX*1)
+	VMOVDQU      Y3, 32(BX)(CX*1)
+	VMOVDQU      Y4, (BX)(CX*2)
+	VMOVDQU      Y5, 32(BX)(CX*2)
+	VMOVDQU      Y6, (BX)(DX*1)
+	VMOVDQU      Y7, 32(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func groupOne1AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne1AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    (AX), CX
+	MOVQ    40(AX), DX
+	MOVQ    24(AX), SI
+	MOVQ    32(AX), DI
+
+tap:
+	MOVQ 16(AX), BX
+
+step:
+	VMOVDQU      (DX), Y2
+	VMOVDQU      32(DX), Y3
+	VPBROADCASTD (CX), Y4
+
+	// VPDPBUSD Y2, Y4, Y0
+	LONG $0x505de2c4
+	BYTE $0xc2
+
+	// VPDPBUSD Y3, Y4, Y1
+	LONG    $0x505de2c4
+	BYTE    $0xcb
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000004, CX
+	DECQ    BX
+	JNZ     step
+	MOVLQSX (DI), BX
+	ADDQ    $0x00000004, DI
+	ADDQ    BX, CX
+	DECQ    SI
+	JNZ     tap
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    48(AX), CX
+	VMOVDQU Y0, (CX)
+	VMOVDQU Y1, 32(CX)
+	VZEROUPPER
+	RET
+
+// func groupOne2AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne2AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DX
+	MOVQ    40(AX), BX
+	MOVQ    24(AX), DI
+	MOVQ    32(AX), R8
+
+tap:
+	MOVQ 16(AX), SI
+
+step:
+	VMOVDQU      (BX), Y4
+	VMOVDQU      32(BX), Y5
+	VPBROADCASTD (DX), Y6
+
+	// VPDPBUSD Y4, Y6, Y0
+	LONG $0x504de2c4
+	BYTE $0xc4
+
+	// VPDPBUSD Y5, Y6, Y1
+	LONG         $0x504de2c4
+	BYTE         $0xcd
+	VPBROADCASTD (DX)(CX*1), Y6
+
+	// VPDPBUSD Y4, Y6, Y2
+	LONG $0x504de2c4
+	BYTE $0xd4
+
+	// VPDPBUSD Y5, Y6, Y3
+	LONG    $0x504de2c4
+	BYTE    $0xdd
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000004, DX
+	DECQ    SI
+	JNZ     step
+	MOVLQSX (R8), SI
+	ADDQ    $0x00000004, R8
+	ADDQ    SI, DX
+	DECQ    DI
+	JNZ     tap
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVDQU Y0, (DX)
+	VMOVDQU Y1, 32(DX)
+	VMOVDQU Y2, (DX)(CX*1)
+	VMOVDQU Y3, 32(DX)(CX*1)
+	VZEROUPPER
+	RET
+
+// func groupOne3AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne3AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), DX
+	MOVQ    40(AX), BX
+	MOVQ    24(AX), DI
+	MOVQ    32(AX), R8
+
+tap:
+	MOVQ 16(AX), SI
+
+step:
+	VMOVDQU      (BX), Y6
+	VMOVDQU      32(BX), Y7
+	VPBROADCASTD (DX), Y8
+
+	// VPDPBUSD Y6, Y8, Y0
+	LONG $0x503de2c4
+	BYTE $0xc6
+
+	// VPDPBUSD Y7, Y8, Y1
+	LONG         $0x503de2c4
+	BYTE         $0xcf
+	VPBROADCASTD (DX)(CX*1), Y8
+
+	// VPDPBUSD Y6, Y8, Y2
+	LONG $0x503de2c4
+	BYTE $0xd6
+
+	// VPDPBUSD Y7, Y8, Y3
+	LONG         $0x503de2c4
+	BYTE         $0xdf
+	VPBROADCASTD (DX)(CX*2), Y8
+
+	// VPDPBUSD Y6, Y8, Y4
+	LONG $0x503de2c4
+	BYTE $0xe6
+
+	// VPDPBUSD Y7, Y8, Y5
+	LONG    $0x503de2c4
+	BYTE    $0xef
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000004, DX
+	DECQ    SI
+	JNZ     step
+	MOVLQSX (R8), SI
+	ADDQ    $0x00000004, R8
+	ADDQ    SI, DX
+	DECQ    DI
+	JNZ     tap
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVDQU Y0, (DX)
+	VMOVDQU Y1, 32(DX)
+	VMOVDQU Y2, (DX)(CX*1)
+	VMOVDQU Y3, 32(DX)(CX*1)
+	VMOVDQU Y4, (DX)(CX*2)
+	VMOVDQU Y5, 32(DX)(CX*2)
+	VZEROUPPER
+	RET
+
+// func groupOne4AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne4AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	VMOVDQU (CX), Y6
+	VMOVDQU 32(CX), Y7
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    24(AX), R8
+	MOVQ    32(AX), R9
+
+tap:
+	MOVQ 16(AX), DI
+
+step:
+	VMOVDQU      (SI), Y8
+	VMOVDQU      32(SI), Y9
+	VPBROADCASTD (BX), Y10
+
+	// VPDPBUSD Y8, Y10, Y0
+	LONG $0x502dc2c4
+	BYTE $0xc0
+
+	// VPDPBUSD Y9, Y10, Y1
+	LONG         $0x502dc2c4
+	BYTE         $0xc9
+	VPBROADCASTD (BX)(CX*1), Y10
+
+	// VPDPBUSD Y8, Y10, Y2
+	LONG $0x502dc2c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y9, Y10, Y3
+	LONG         $0x502dc2c4
+	BYTE         $0xd9
+	VPBROADCASTD (BX)(CX*2), Y10
+
+	// VPDPBUSD Y8, Y10, Y4
+	LONG $0x502dc2c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y9, Y10, Y5
+	LONG         $0x502dc2c4
+	BYTE         $0xe9
+	VPBROADCASTD (BX)(DX*1), Y10
+
+	// VPDPBUSD Y8, Y10, Y6
+	LONG $0x502dc2c4
+	BYTE $0xf0
+
+	// VPDPBUSD Y9, Y10, Y7
+	LONG    $0x502dc2c4
+	BYTE    $0xf9
+	ADDQ    $0x00000040, SI
+	ADDQ    $0x00000004, BX
+	DECQ    DI
+	JNZ     step
+	MOVLQSX (R9), DI
+	ADDQ    $0x00000004, R9
+	ADDQ    DI, BX
+	DECQ    R8
+	JNZ     tap
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	VMOVDQU Y0, (BX)
+	VMOVDQU Y1, 32(BX)
+	VMOVDQU Y2, (BX)(CX*1)
+	VMOVDQU Y3, 32(BX)(CX*1)
+	VMOVDQU Y4, (BX)(CX*2)
+	VMOVDQU Y5, 32(BX)(CX*2)
+	VMOVDQU Y6, (BX)(DX*1)
+	VMOVDQU Y7, 32(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func groupOne5AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne5AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	VMOVDQU (CX), Y6
+	VMOVDQU 32(CX), Y7
+	VMOVDQU (CX), Y8
+	VMOVDQU 32(CX), Y9
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), BX
+	LEAQ    (BX)(CX*4), SI
+	MOVQ    40(AX), DI
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+
+tap:
+	MOVQ 16(AX), R8
+
+step:
+	VMOVDQU      (DI), Y10
+	VMOVDQU      32(DI), Y11
+	VPBROADCASTD (BX), Y12
+
+	// VPDPBUSD Y10, Y12, Y0
+	LONG $0x501dc2c4
+	BYTE $0xc2
+
+	// VPDPBUSD Y11, Y12, Y1
+	LONG         $0x501dc2c4
+	BYTE         $0xcb
+	VPBROADCASTD (BX)(CX*1), Y12
+
+	// VPDPBUSD Y10, Y12, Y2
+	LONG $0x501dc2c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y11, Y12, Y3
+	LONG         $0x501dc2c4
+	BYTE         $0xdb
+	VPBROADCASTD (BX)(CX*2), Y12
+
+	// VPDPBUSD Y10, Y12, Y4
+	LONG $0x501dc2c4
+	BYTE $0xe2
+
+	// VPDPBUSD Y11, Y12, Y5
+	LONG         $0x501dc2c4
+	BYTE         $0xeb
+	VPBROADCASTD (BX)(DX*1), Y12
+
+	// VPDPBUSD Y10, Y12, Y6
+	LONG $0x501dc2c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y11, Y12, Y7
+	LONG         $0x501dc2c4
+	BYTE         $0xfb
+	VPBROADCASTD (SI), Y12
+
+	// VPDPBUSD Y10, Y12, Y8
+	LONG $0x501d42c4
+	BYTE $0xc2
+
+	// VPDPBUSD Y11, Y12, Y9
+	LONG    $0x501d42c4
+	BYTE    $0xcb
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x00000004, BX
+	ADDQ    $0x00000004, SI
+	DECQ    R8
+	JNZ     step
+	MOVLQSX (R10), R8
+	ADDQ    $0x00000004, R10
+	ADDQ    R8, BX
+	ADDQ    R8, SI
+	DECQ    R9
+	JNZ     tap
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVDQU Y0, (BX)
+	VMOVDQU Y1, 32(BX)
+	VMOVDQU Y2, (BX)(CX*1)
+	VMOVDQU Y3, 32(BX)(CX*1)
+	VMOVDQU Y4, (BX)(CX*2)
+	VMOVDQU Y5, 32(BX)(CX*2)
+	VMOVDQU Y6, (BX)(DX*1)
+	VMOVDQU Y7, 32(BX)(DX*1)
+	VMOVDQU Y8, (SI)
+	VMOVDQU Y9, 32(SI)
+	VZEROUPPER
+	RET
+
+// func groupOne6AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupOne6AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), AX
+	MOVQ    64(AX), CX
+	VMOVDQU (CX), Y0
+	VMOVDQU 32(CX), Y1
+	VMOVDQU (CX), Y2
+	VMOVDQU 32(CX), Y3
+	VMOVDQU (CX), Y4
+	VMOVDQU 32(CX), Y5
+	VMOVDQU (CX), Y6
+	VMOVDQU 32(CX), Y7
+	VMOVDQU (CX), Y8
+	VMOVDQU 32(CX), Y9
+	VMOVDQU (CX), Y10
+	VMOVDQU 32(CX), Y11
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    (AX), BX
+	LEAQ    (BX)(CX*4), SI
+	MOVQ    40(AX), DI
+	MOVQ    24(AX), R9
+	MOVQ    32(AX), R10
+
+tap:
+	MOVQ 16(AX), R8
+
+step:
+	VMOVDQU      (DI), Y12
+	VMOVDQU      32(DI), Y13
+	VPBROADCASTD (BX), Y14
+
+	// VPDPBUSD Y12, Y14, Y0
+	LONG $0x500dc2c4
+	BYTE $0xc4
+
+	// VPDPBUSD Y13, Y14, Y1
+	LONG         $0x500dc2c4
+	BYTE         $0xcd
+	VPBROADCASTD (BX)(CX*1), Y14
+
+	// VPDPBUSD Y12, Y14, Y2
+	LONG $0x500dc2c4
+	BYTE $0xd4
+
+	// VPDPBUSD Y13, Y14, Y3
+	LONG         $0x500dc2c4
+	BYTE         $0xdd
+	VPBROADCASTD (BX)(CX*2), Y14
+
+	// VPDPBUSD Y12, Y14, Y4
+	LONG $0x500dc2c4
+	BYTE $0xe4
+
+	// VPDPBUSD Y13, Y14, Y5
+	LONG         $0x500dc2c4
+	BYTE         $0xed
+	VPBROADCASTD (BX)(DX*1), Y14
+
+	// VPDPBUSD Y12, Y14, Y6
+	LONG $0x500dc2c4
+	BYTE $0xf4
+
+	// VPDPBUSD Y13, Y14, Y7
+	LONG         $0x500dc2c4
+	BYTE         $0xfd
+	VPBROADCASTD (SI), Y14
+
+	// VPDPBUSD Y12, Y14, Y8
+	LONG $0x500d42c4
+	BYTE $0xc4
+
+	// VPDPBUSD Y13, Y14, Y9
+	LONG         $0x500d42c4
+	BYTE         $0xcd
+	VPBROADCASTD (SI)(CX*1), Y14
+
+	// VPDPBUSD Y12, Y14, Y10
+	LONG $0x500d42c4
+	BYTE $0xd4
+
+	// VPDPBUSD Y13, Y14, Y11
+	LONG    $0x500d42c4
+	BYTE    $0xdd
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x00000004, BX
+	ADDQ    $0x00000004, SI
+	DECQ    R8
+	JNZ     step
+	MOVLQSX (R10), R8
+	ADDQ    $0x00000004, R10
+	ADDQ    R8, BX
+	ADDQ    R8, SI
+	DECQ    R9
+	JNZ     tap
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVDQU Y0, (BX)
+	VMOVDQU Y1, 32(BX)
+	VMOVDQU Y2, (BX)(CX*1)
+	VMOVDQU Y3, 32(BX)(CX*1)
+	VMOVDQU Y4, (BX)(CX*2)
+	VMOVDQU Y5, 32(BX)(CX*2)
+	VMOVDQU Y6, (BX)(DX*1)
+	VMOVDQU Y7, 32(BX)(DX*1)
+	VMOVDQU Y8, (SI)
+	VMOVDQU Y9, 32(SI)
+	VMOVDQU Y10, (SI)(CX*1)
+	VMOVDQU Y11, 32(SI)(CX*1)
+	VZEROUPPER
+	RET
+
+// func groupFours1AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours1AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), DX
+	MOVQ   (AX), DX
+	MOVQ   40(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+
+tap:
+	VMOVDQU        (BX), Y4
+	VPSLLW         $0x08, Y4, Y3
+	VPSRAW         $0x08, Y3, Y3
+	VPSRAW         $0x08, Y4, Y4
+	VMOVDQU        32(BX), Y6
+	VPSLLW         $0x08, Y6, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y6, Y6
+	VBROADCASTI128 (DX), Y8
+	VPSLLW         $0x08, Y8, Y7
+	VPSRLW         $0x08, Y7, Y7
+	VPSRLW         $0x08, Y8, Y8
+	VPMADDWD       Y3, Y7, Y2
+	VPADDD         Y2, Y0, Y0
+	VPMADDWD       Y4, Y8, Y2
+	VPADDD         Y2, Y0, Y0
+	VPMADDWD       Y5, Y7, Y2
+	VPADDD         Y2, Y1, Y1
+	VPMADDWD       Y6, Y8, Y2
+	VPADDD         Y2, Y1, Y1
+	ADDQ           $0x00000040, BX
+	MOVLQSX        (DI), R8
+	ADDQ           $0x00000004, DI
+	ADDQ           R8, DX
+	DECQ           SI
+	JNZ            tap
+	VMOVDQU        halfFours<>+0(SB), Y2
+	VPERMD         Y0, Y2, Y0
+	VPERMD         Y1, Y2, Y1
+	VPUNPCKLQDQ    Y1, Y0, Y3
+	VPUNPCKHQDQ    Y1, Y0, Y1
+	VPERM2I128     $0x20, Y1, Y3, Y0
+	VPERM2I128     $0x31, Y1, Y3, Y1
+	VPADDD         (CX), Y0, Y0
+	VPADDD         32(CX), Y1, Y1
+	MOVQ           56(AX), DX
+	LEAQ           (DX)(DX*2), DX
+	MOVQ           48(AX), DX
+	VMOVDQU        Y0, (DX)
+	VMOVDQU        Y1, 32(DX)
+	VZEROUPPER
+	RET
+
+// func groupFours2AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), BX
+	MOVQ   40(AX), SI
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+
+tap:
+	VMOVDQU        (SI), Y6
+	VPSLLW         $0x08, Y6, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y6, Y6
+	VMOVDQU        32(SI), Y8
+	VPSLLW         $0x08, Y8, Y7
+	VPSRAW         $0x08, Y7, Y7
+	VPSRAW         $0x08, Y8, Y8
+	VBROADCASTI128 (BX), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRLW         $0x08, Y9, Y9
+	VPSRLW         $0x08, Y10, Y10
+	VPMADDWD       Y5, Y9, Y4
+	VPADDD         Y4, Y0, Y0
+	VPMADDWD       Y6, Y10, Y4
+	VPADDD         Y4, Y0, Y0
+	VPMADDWD       Y7, Y9, Y4
+	VPADDD         Y4, Y1, Y1
+	VPMADDWD       Y8, Y10, Y4
+	VPADDD         Y4, Y1, Y1
+	VBROADCASTI128 (BX)(DX*1), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRLW         $0x08, Y9, Y9
+	VPSRLW         $0x08, Y10, Y10
+	VPMADDWD       Y5, Y9, Y4
+	VPADDD         Y4, Y2, Y2
+	VPMADDWD       Y6, Y10, Y4
+	VPADDD         Y4, Y2, Y2
+	VPMADDWD       Y7, Y9, Y4
+	VPADDD         Y4, Y3, Y3
+	VPMADDWD       Y8, Y10, Y4
+	VPADDD         Y4, Y3, Y3
+	ADDQ           $0x00000040, SI
+	MOVLQSX        (R8), R9
+	ADDQ           $0x00000004, R8
+	ADDQ           R9, BX
+	DECQ           DI
+	JNZ            tap
+	VMOVDQU        halfFours<>+0(SB), Y4
+	VPERMD         Y0, Y4, Y0
+	VPERMD         Y1, Y4, Y1
+	VPUNPCKLQDQ    Y1, Y0, Y5
+	VPUNPCKHQDQ    Y1, Y0, Y1
+	VPERM2I128     $0x20, Y1, Y5, Y0
+	VPERM2I128     $0x31, Y1, Y5, Y1
+	VPADDD         (CX), Y0, Y0
+	VPADDD         32(CX), Y1, Y1
+	VPERMD         Y2, Y4, Y2
+	VPERMD         Y3, Y4, Y3
+	VPUNPCKLQDQ    Y3, Y2, Y5
+	VPUNPCKHQDQ    Y3, Y2, Y3
+	VPERM2I128     $0x20, Y3, Y5, Y2
+	VPERM2I128     $0x31, Y3, Y5, Y3
+	VPADDD         (CX), Y2, Y2
+	VPADDD         32(CX), Y3, Y3
+	MOVQ           56(AX), DX
+	LEAQ           (DX)(DX*2), BX
+	MOVQ           48(AX), BX
+	VMOVDQU        Y0, (BX)
+	VMOVDQU        Y1, 32(BX)
+	VMOVDQU        Y2, (BX)(DX*1)
+	VMOVDQU        Y3, 32(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func groupFours3AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours3AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), BX
+	MOVQ   40(AX), SI
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+
+tap:
+	VMOVDQU        (SI), Y8
+	VPSLLW         $0x08, Y8, Y7
+	VPSRAW         $0x08, Y7, Y7
+	VPSRAW         $0x08, Y8, Y8
+	VMOVDQU        32(SI), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRAW         $0x08, Y9, Y9
+	VPSRAW         $0x08, Y10, Y10
+	VBROADCASTI128 (BX), Y12
+	VPSLLW         $0x08, Y12, Y11
+	VPSRLW         $0x08, Y11, Y11
+	VPSRLW         $0x08, Y12, Y12
+	VPMADDWD       Y7, Y11, Y6
+	VPADDD         Y6, Y0, Y0
+	VPMADDWD       Y8, Y12, Y6
+	VPADDD         Y6, Y0, Y0
+	VPMADDWD       Y9, Y11, Y6
+	VPADDD         Y6, Y1, Y1
+	VPMADDWD       Y10, Y12, Y6
+	VPADDD         Y6, Y1, Y1
+	VBROADCASTI128 (BX)(DX*1), Y12
+	VPSLLW         $0x08, Y12, Y11
+	VPSRLW         $0x08, Y11, Y11
+	VPSRLW         $0x08, Y12, Y12
+	VPMADDWD       Y7, Y11, Y6
+	VPADDD         Y6, Y2, Y2
+	VPMADDWD       Y8, Y12, Y6
+	VPADDD         Y6, Y2, Y2
+	VPMADDWD       Y9, Y11, Y6
+	VPADDD         Y6, Y3, Y3
+	VPMADDWD       Y10, Y12, Y6
+	VPADDD         Y6, Y3, Y3
+	VBROADCASTI128 (BX)(DX*2), Y12
+	VPSLLW         $0x08, Y12, Y11
+	VPSRLW         $0x08, Y11, Y11
+	VPSRLW         $0x08, Y12, Y12
+	VPMADDWD       Y7, Y11, Y6
+	VPADDD         Y6, Y4, Y4
+	VPMADDWD       Y8, Y12, Y6
+	VPADDD         Y6, Y4, Y4
+	VPMADDWD       Y9, Y11, Y6
+	VPADDD         Y6, Y5, Y5
+	VPMADDWD       Y10, Y12, Y6
+	VPADDD         Y6, Y5, Y5
+	ADDQ           $0x00000040, SI
+	MOVLQSX        (R8), R9
+	ADDQ           $0x00000004, R8
+	ADDQ           R9, BX
+	DECQ           DI
+	JNZ            tap
+	VMOVDQU        halfFours<>+0(SB), Y6
+	VPERMD         Y0, Y6, Y0
+	VPERMD         Y1, Y6, Y1
+	VPUNPCKLQDQ    Y1, Y0, Y7
+	VPUNPCKHQDQ    Y1, Y0, Y1
+	VPERM2I128     $0x20, Y1, Y7, Y0
+	VPERM2I128     $0x31, Y1, Y7, Y1
+	VPADDD         (CX), Y0, Y0
+	VPADDD         32(CX), Y1, Y1
+	VPERMD         Y2, Y6, Y2
+	VPERMD         Y3, Y6, Y3
+	VPUNPCKLQDQ    Y3, Y2, Y7
+	VPUNPCKHQDQ    Y3, Y2, Y3
+	VPERM2I128     $0x20, Y3, Y7, Y2
+	VPERM2I128     $0x31, Y3, Y7, Y3
+	VPADDD         (CX), Y2, Y2
+	VPADDD         32(CX), Y3, Y3
+	VPERMD         Y4, Y6, Y4
+	VPERMD         Y5, Y6, Y5
+	VPUNPCKLQDQ    Y5, Y4, Y7
+	VPUNPCKHQDQ    Y5, Y4, Y5
+	VPERM2I128     $0x20, Y5, Y7, Y4
+	VPERM2I128     $0x31, Y5, Y7, Y5
+	VPADDD         (CX), Y4, Y4
+	VPADDD         32(CX), Y5, Y5
+	MOVQ           56(AX), DX
+	LEAQ           (DX)(DX*2), BX
+	MOVQ           48(AX), BX
+	VMOVDQU        Y0, (BX)
+	VMOVDQU        Y1, 32(BX)
+	VMOVDQU        Y2, (BX)(DX*1)
+	VMOVDQU        Y3, 32(BX)(DX*1)
+	VMOVDQU        Y4, (BX)(DX*2)
+	VMOVDQU        Y5, 32(BX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func groupFours4AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours4AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), SI
+	MOVQ   40(AX), DI
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+
+tap:
+	VMOVDQU        (DI), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRAW         $0x08, Y9, Y9
+	VPSRAW         $0x08, Y10, Y10
+	VMOVDQU        32(DI), Y12
+	VPSLLW         $0x08, Y12, Y11
+	VPSRAW         $0x08, Y11, Y11
+	VPSRAW         $0x08, Y12, Y12
+	VBROADCASTI128 (SI), Y14
+	VPSLLW         $0x08, Y14, Y13
+	VPSRLW         $0x08, Y13, Y13
+	VPSRLW         $0x08, Y14, Y14
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y0, Y0
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y0, Y0
+	VPMADDWD       Y11, Y13, Y8
+	VPADDD         Y8, Y1, Y1
+	VPMADDWD       Y12, Y14, Y8
+	VPADDD         Y8, Y1, Y1
+	VBROADCASTI128 (SI)(DX*1), Y14
+	VPSLLW         $0x08, Y14, Y13
+	VPSRLW         $0x08, Y13, Y13
+	VPSRLW         $0x08, Y14, Y14
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y2, Y2
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y2, Y2
+	VPMADDWD       Y11, Y13, Y8
+	VPADDD         Y8, Y3, Y3
+	VPMADDWD       Y12, Y14, Y8
+	VPADDD         Y8, Y3, Y3
+	VBROADCASTI128 (SI)(DX*2), Y14
+	VPSLLW         $0x08, Y14, Y13
+	VPSRLW         $0x08, Y13, Y13
+	VPSRLW         $0x08, Y14, Y14
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y4, Y4
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y4, Y4
+	VPMADDWD       Y11, Y13, Y8
+	VPADDD         Y8, Y5, Y5
+	VPMADDWD       Y12, Y14, Y8
+	VPADDD         Y8, Y5, Y5
+	VBROADCASTI128 (SI)(BX*1), Y14
+	VPSLLW         $0x08, Y14, Y13
+	VPSRLW         $0x08, Y13, Y13
+	VPSRLW         $0x08, Y14, Y14
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y6, Y6
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y6, Y6
+	VPMADDWD       Y11, Y13, Y8
+	VPADDD         Y8, Y7, Y7
+	VPMADDWD       Y12, Y14, Y8
+	VPADDD         Y8, Y7, Y7
+	ADDQ           $0x00000040, DI
+	MOVLQSX        (R9), R10
+	ADDQ           $0x00000004, R9
+	ADDQ           R10, SI
+	DECQ           R8
+	JNZ            tap
+	VMOVDQU        halfFours<>+0(SB), Y8
+	VPERMD         Y0, Y8, Y0
+	VPERMD         Y1, Y8, Y1
+	VPUNPCKLQDQ    Y1, Y0, Y9
+	VPUNPCKHQDQ    Y1, Y0, Y1
+	VPERM2I128     $0x20, Y1, Y9, Y0
+	VPERM2I128     $0x31, Y1, Y9, Y1
+	VPADDD         (CX), Y0, Y0
+	VPADDD         32(CX), Y1, Y1
+	VPERMD         Y2, Y8, Y2
+	VPERMD         Y3, Y8, Y3
+	VPUNPCKLQDQ    Y3, Y2, Y9
+	VPUNPCKHQDQ    Y3, Y2, Y3
+	VPERM2I128     $0x20, Y3, Y9, Y2
+	VPERM2I128     $0x31, Y3, Y9, Y3
+	VPADDD         (CX), Y2, Y2
+	VPADDD         32(CX), Y3, Y3
+	VPERMD         Y4, Y8, Y4
+	VPERMD         Y5, Y8, Y5
+	VPUNPCKLQDQ    Y5, Y4, Y9
+	VPUNPCKHQDQ    Y5, Y4, Y5
+	VPERM2I128     $0x20, Y5, Y9, Y4
+	VPERM2I128     $0x31, Y5, Y9, Y5
+	VPADDD         (CX), Y4, Y4
+	VPADDD         32(CX), Y5, Y5
+	VPERMD         Y6, Y8, Y6
+	VPERMD         Y7, Y8, Y7
+	VPUNPCKLQDQ    Y7, Y6, Y9
+	VPUNPCKHQDQ    Y7, Y6, Y7
+	VPERM2I128     $0x20, Y7, Y9, Y6
+	VPERM2I128     $0x31, Y7, Y9, Y7
+	VPADDD         (CX), Y6, Y6
+	VPADDD         32(CX), Y7, Y7
+	MOVQ           56(AX), DX
+	LEAQ           (DX)(DX*2), BX
+	MOVQ           48(AX), SI
+	VMOVDQU        Y0, (SI)
+	VMOVDQU        Y1, 32(SI)
+	VMOVDQU        Y2, (SI)(DX*1)
+	VMOVDQU        Y3, 32(SI)(DX*1)
+	VMOVDQU        Y4, (SI)(DX*2)
+	VMOVDQU        Y5, 32(SI)(DX*2)
+	VMOVDQU        Y6, (SI)(BX*1)
+	VMOVDQU        Y7, 32(SI)(BX*1)
+	VZEROUPPER
+	RET
+
+// func groupFours1AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours1AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), DX
+	MOVQ   (AX), DX
+	MOVQ   40(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+
+tap:
+	VMOVDQU        (BX), Y2
+	VMOVDQU        32(BX), Y3
+	VBROADCASTI128 (DX), Y4
+
+	// VPDPBUSD Y2, Y4, Y0
+	LONG $0x505de2c4
+	BYTE $0xc2
+
+	// VPDPBUSD Y3, Y4, Y1
+	LONG        $0x505de2c4
+	BYTE        $0xcb
+	ADDQ        $0x00000040, BX
+	MOVLQSX     (DI), R8
+	ADDQ        $0x00000004, DI
+	ADDQ        R8, DX
+	DECQ        SI
+	JNZ         tap
+	VMOVDQU     halfFours<>+0(SB), Y2
+	VPERMD      Y0, Y2, Y0
+	VPERMD      Y1, Y2, Y1
+	VPUNPCKLQDQ Y1, Y0, Y3
+	VPUNPCKHQDQ Y1, Y0, Y1
+	VPERM2I128  $0x20, Y1, Y3, Y0
+	VPERM2I128  $0x31, Y1, Y3, Y1
+	VPADDD      (CX), Y0, Y0
+	VPADDD      32(CX), Y1, Y1
+	MOVQ        56(AX), DX
+	LEAQ        (DX)(DX*2), DX
+	MOVQ        48(AX), DX
+	VMOVDQU     Y0, (DX)
+	VMOVDQU     Y1, 32(DX)
+	VZEROUPPER
+	RET
+
+// func groupFours2AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours2AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), BX
+	MOVQ   40(AX), SI
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+
+tap:
+	VMOVDQU        (SI), Y4
+	VMOVDQU        32(SI), Y5
+	VBROADCASTI128 (BX), Y6
+
+	// VPDPBUSD Y4, Y6, Y0
+	LONG $0x504de2c4
+	BYTE $0xc4
+
+	// VPDPBUSD Y5, Y6, Y1
+	LONG           $0x504de2c4
+	BYTE           $0xcd
+	VBROADCASTI128 (BX)(DX*1), Y6
+
+	// VPDPBUSD Y4, Y6, Y2
+	LONG $0x504de2c4
+	BYTE $0xd4
+
+	// VPDPBUSD Y5, Y6, Y3
+	LONG        $0x504de2c4
+	BYTE        $0xdd
+	ADDQ        $0x00000040, SI
+	MOVLQSX     (R8), R9
+	ADDQ        $0x00000004, R8
+	ADDQ        R9, BX
+	DECQ        DI
+	JNZ         tap
+	VMOVDQU     halfFours<>+0(SB), Y4
+	VPERMD      Y0, Y4, Y0
+	VPERMD      Y1, Y4, Y1
+	VPUNPCKLQDQ Y1, Y0, Y5
+	VPUNPCKHQDQ Y1, Y0, Y1
+	VPERM2I128  $0x20, Y1, Y5, Y0
+	VPERM2I128  $0x31, Y1, Y5, Y1
+	VPADDD      (CX), Y0, Y0
+	VPADDD      32(CX), Y1, Y1
+	VPERMD      Y2, Y4, Y2
+	VPERMD      Y3, Y4, Y3
+	VPUNPCKLQDQ Y3, Y2, Y5
+	VPUNPCKHQDQ Y3, Y2, Y3
+	VPERM2I128  $0x20, Y3, Y5, Y2
+	VPERM2I128  $0x31, Y3, Y5, Y3
+	VPADDD      (CX), Y2, Y2
+	VPADDD      32(CX), Y3, Y3
+	MOVQ        56(AX), DX
+	LEAQ        (DX)(DX*2), BX
+	MOVQ        48(AX), BX
+	VMOVDQU     Y0, (BX)
+	VMOVDQU     Y1, 32(BX)
+	VMOVDQU     Y2, (BX)(DX*1)
+	VMOVDQU     Y3, 32(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func groupFours3AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours3AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), BX
+	MOVQ   40(AX), SI
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+
+tap:
+	VMOVDQU        (SI), Y6
+	VMOVDQU        32(SI), Y7
+	VBROADCASTI128 (BX), Y8
+
+	// VPDPBUSD Y6, Y8, Y0
+	LONG $0x503de2c4
+	BYTE $0xc6
+
+	// VPDPBUSD Y7, Y8, Y1
+	LONG           $0x503de2c4
+	BYTE           $0xcf
+	VBROADCASTI128 (BX)(DX*1), Y8
+
+	// VPDPBUSD Y6, Y8, Y2
+	LONG $0x503de2c4
+	BYTE $0xd6
+
+	// VPDPBUSD Y7, Y8, Y3
+	LONG           $0x503de2c4
+	BYTE           $0xdf
+	VBROADCASTI128 (BX)(DX*2), Y8
+
+	// VPDPBUSD Y6, Y8, Y4
+	LONG $0x503de2c4
+	BYTE $0xe6
+
+	// VPDPBUSD Y7, Y8, Y5
+	LONG        $0x503de2c4
+	BYTE        $0xef
+	ADDQ        $0x00000040, SI
+	MOVLQSX     (R8), R9
+	ADDQ        $0x00000004, R8
+	ADDQ        R9, BX
+	DECQ        DI
+	JNZ         tap
+	VMOVDQU     halfFours<>+0(SB), Y6
+	VPERMD      Y0, Y6, Y0
+	VPERMD      Y1, Y6, Y1
+	VPUNPCKLQDQ Y1, Y0, Y7
+	VPUNPCKHQDQ Y1, Y0, Y1
+	VPERM2I128  $0x20, Y1, Y7, Y0
+	VPERM2I128  $0x31, Y1, Y7, Y1
+	VPADDD      (CX), Y0, Y0
+	VPADDD      32(CX), Y1, Y1
+	VPERMD      Y2, Y6, Y2
+	VPERMD      Y3, Y6, Y3
+	VPUNPCKLQDQ Y3, Y2, Y7
+	VPUNPCKHQDQ Y3, Y2, Y3
+	VPERM2I128  $0x20, Y3, Y7, Y2
+	VPERM2I128  $0x31, Y3, Y7, Y3
+	VPADDD      (CX), Y2, Y2
+	VPADDD      32(CX), Y3, Y3
+	VPERMD      Y4, Y6, Y4
+	VPERMD      Y5, Y6, Y5
+	VPUNPCKLQDQ Y5, Y4, Y7
+	VPUNPCKHQDQ Y5, Y4, Y5
+	VPERM2I128  $0x20, Y5, Y7, Y4
+	VPERM2I128  $0x31, Y5, Y7, Y5
+	VPADDD      (CX), Y4, Y4
+	VPADDD      32(CX), Y5, Y5
+	MOVQ        56(AX), DX
+	LEAQ        (DX)(DX*2), BX
+	MOVQ        48(AX), BX
+	VMOVDQU     Y0, (BX)
+	VMOVDQU     Y1, 32(BX)
+	VMOVDQU     Y2, (BX)(DX*1)
+	VMOVDQU     Y3, 32(BX)(DX*1)
+	VMOVDQU     Y4, (BX)(DX*2)
+	VMOVDQU     Y5, 32(BX)(DX*2)
+	VZEROUPPER
+	RET
+
+// func groupFours4AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours4AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), SI
+	MOVQ   40(AX), DI
+	MOVQ   24(AX), R8
+	MOVQ   32(AX), R9
+
+tap:
+	VMOVDQU        (DI), Y8
+	VMOVDQU        32(DI), Y9
+	VBROADCASTI128 (SI), Y10
+
+	// VPDPBUSD Y8, Y10, Y0
+	LONG $0x502dc2c4
+	BYTE $0xc0
+
+	// VPDPBUSD Y9, Y10, Y1
+	LONG           $0x502dc2c4
+	BYTE           $0xc9
+	VBROADCASTI128 (SI)(DX*1), Y10
+
+	// VPDPBUSD Y8, Y10, Y2
+	LONG $0x502dc2c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y9, Y10, Y3
+	LONG           $0x502dc2c4
+	BYTE           $0xd9
+	VBROADCASTI128 (SI)(DX*2), Y10
+
+	// VPDPBUSD Y8, Y10, Y4
+	LONG $0x502dc2c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y9, Y10, Y5
+	LONG           $0x502dc2c4
+	BYTE           $0xe9
+	VBROADCASTI128 (SI)(BX*1), Y10
+
+	// VPDPBUSD Y8, Y10, Y6
+	LONG $0x502dc2c4
+	BYTE $0xf0
+
+	// VPDPBUSD Y9, Y10, Y7
+	LONG        $0x502dc2c4
+	BYTE        $0xf9
+	ADDQ        $0x00000040, DI
+	MOVLQSX     (R9), R10
+	ADDQ        $0x00000004, R9
+	ADDQ        R10, SI
+	DECQ        R8
+	JNZ         tap
+	VMOVDQU     halfFours<>+0(SB), Y8
+	VPERMD      Y0, Y8, Y0
+	VPERMD      Y1, Y8, Y1
+	VPUNPCKLQDQ Y1, Y0, Y9
+	VPUNPCKHQDQ Y1, Y0, Y1
+	VPERM2I128  $0x20, Y1, Y9, Y0
+	VPERM2I128  $0x31, Y1, Y9, Y1
+	VPADDD      (CX), Y0, Y0
+	VPADDD      32(CX), Y1, Y1
+	VPERMD      Y2, Y8, Y2
+	VPERMD      Y3, Y8, Y3
+	VPUNPCKLQDQ Y3, Y2, Y9
+	VPUNPCKHQDQ Y3, Y2, Y3
+	VPERM2I128  $0x20, Y3, Y9, Y2
+	VPERM2I128  $0x31, Y3, Y9, Y3
+	VPADDD      (CX), Y2, Y2
+	VPADDD      32(CX), Y3, Y3
+	VPERMD      Y4, Y8, Y4
+	VPERMD      Y5, Y8, Y5
+	VPUNPCKLQDQ Y5, Y4, Y9
+	VPUNPCKHQDQ Y5, Y4, Y5
+	VPERM2I128  $0x20, Y5, Y9, Y4
+	VPERM2I128  $0x31, Y5, Y9, Y5
+	VPADDD      (CX), Y4, Y4
+	VPADDD      32(CX), Y5, Y5
+	VPERMD      Y6, Y8, Y6
+	VPERMD      Y7, Y8, Y7
+	VPUNPCKLQDQ Y7, Y6, Y9
+	VPUNPCKHQDQ Y7, Y6, Y7
+	VPERM2I128  $0x20, Y7, Y9, Y6
+	VPERM2I128  $0x31, Y7, Y9, Y7
+	VPADDD      (CX), Y6, Y6
+	VPADDD      32(CX), Y7, Y7
+	MOVQ        56(AX), DX
+	LEAQ        (DX)(DX*2), BX
+	MOVQ        48(AX), SI
+	VMOVDQU     Y0, (SI)
+	VMOVDQU     Y1, 32(SI)
+	VMOVDQU     Y2, (SI)(DX*1)
+	VMOVDQU     Y3, 32(SI)(DX*1)
+	VMOVDQU     Y4, (SI)(DX*2)
+	VMOVDQU     Y5, 32(SI)(DX*2)
+	VMOVDQU     Y6, (SI)(BX*1)
+	VMOVDQU     Y7, 32(SI)(BX*1)
+	VZEROUPPER
+	RET
+
+// func groupFours5AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours5AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), SI
+	LEAQ   (SI)(DX*4), DI
+	MOVQ   40(AX), R8
+	MOVQ   24(AX), R9
+	MOVQ   32(AX), R10
+
+tap:
+	VMOVDQU        (R8), Y10
+	VMOVDQU        32(R8), Y11
+	VBROADCASTI128 (SI), Y12
+
+	// VPDPBUSD Y10, Y12, Y0
+	LONG $0x501dc2c4
+	BYTE $0xc2
+
+	// VPDPBUSD Y11, Y12, Y1
+	LONG           $0x501dc2c4
+	BYTE           $0xcb
+	VBROADCASTI128 (SI)(DX*1), Y12
+
+	// VPDPBUSD Y10, Y12, Y2
+	LONG $0x501dc2c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y11, Y12, Y3
+	LONG           $0x501dc2c4
+	BYTE           $0xdb
+	VBROADCASTI128 (SI)(DX*2), Y12
+
+	// VPDPBUSD Y10, Y12, Y4
+	LONG $0x501dc2c4
+	BYTE $0xe2
+
+	// VPDPBUSD Y11, Y12, Y5
+	LONG           $0x501dc2c4
+	BYTE           $0xeb
+	VBROADCASTI128 (SI)(BX*1), Y12
+
+	// VPDPBUSD Y10, Y12, Y6
+	LONG $0x501dc2c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y11, Y12, Y7
+	LONG           $0x501dc2c4
+	BYTE           $0xfb
+	VBROADCASTI128 (DI), Y12
+
+	// VPDPBUSD Y10, Y12, Y8
+	LONG $0x501d42c4
+	BYTE $0xc2
+
+	// VPDPBUSD Y11, Y12, Y9
+	LONG        $0x501d42c4
+	BYTE        $0xcb
+	ADDQ        $0x00000040, R8
+	MOVLQSX     (R10), R11
+	ADDQ        $0x00000004, R10
+	ADDQ        R11, SI
+	ADDQ        R11, DI
+	DECQ        R9
+	JNZ         tap
+	VMOVDQU     halfFours<>+0(SB), Y10
+	VPERMD      Y0, Y10, Y0
+	VPERMD      Y1, Y10, Y1
+	VPUNPCKLQDQ Y1, Y0, Y11
+	VPUNPCKHQDQ Y1, Y0, Y1
+	VPERM2I128  $0x20, Y1, Y11, Y0
+	VPERM2I128  $0x31, Y1, Y11, Y1
+	VPADDD      (CX), Y0, Y0
+	VPADDD      32(CX), Y1, Y1
+	VPERMD      Y2, Y10, Y2
+	VPERMD      Y3, Y10, Y3
+	VPUNPCKLQDQ Y3, Y2, Y11
+	VPUNPCKHQDQ Y3, Y2, Y3
+	VPERM2I128  $0x20, Y3, Y11, Y2
+	VPERM2I128  $0x31, Y3, Y11, Y3
+	VPADDD      (CX), Y2, Y2
+	VPADDD      32(CX), Y3, Y3
+	VPERMD      Y4, Y10, Y4
+	VPERMD      Y5, Y10, Y5
+	VPUNPCKLQDQ Y5, Y4, Y11
+	VPUNPCKHQDQ Y5, Y4, Y5
+	VPERM2I128  $0x20, Y5, Y11, Y4
+	VPERM2I128  $0x31, Y5, Y11, Y5
+	VPADDD      (CX), Y4, Y4
+	VPADDD      32(CX), Y5, Y5
+	VPERMD      Y6, Y10, Y6
+	VPERMD      Y7, Y10, Y7
+	VPUNPCKLQDQ Y7, Y6, Y11
+	VPUNPCKHQDQ Y7, Y6, Y7
+	VPERM2I128  $0x20, Y7, Y11, Y6
+	VPERM2I128  $0x31, Y7, Y11, Y7
+	VPADDD      (CX), Y6, Y6
+	VPADDD      32(CX), Y7, Y7
+	VPERMD      Y8, Y10, Y8
+	VPERMD      Y9, Y10, Y9
+	VPUNPCKLQDQ Y9, Y8, Y11
+	VPUNPCKHQDQ Y9, Y8, Y9
+	VPERM2I128  $0x20, Y9, Y11, Y8
+	VPERM2I128  $0x31, Y9, Y11, Y9
+	VPADDD      (CX), Y8, Y8
+	VPADDD      32(CX), Y9, Y9
+	MOVQ        56(AX), DX
+	LEAQ        (DX)(DX*2), BX
+	MOVQ        48(AX), SI
+	LEAQ        (SI)(DX*4), DI
+	VMOVDQU     Y0, (SI)
+	VMOVDQU     Y1, 32(SI)
+	VMOVDQU     Y2, (SI)(DX*1)
+	VMOVDQU     Y3, 32(SI)(DX*1)
+	VMOVDQU     Y4, (SI)(DX*2)
+	VMOVDQU     Y5, 32(SI)(DX*2)
+	VMOVDQU     Y6, (SI)(BX*1)
+	VMOVDQU     Y7, 32(SI)(BX*1)
+	VMOVDQU     Y8, (DI)
+	VMOVDQU     Y9, 32(DI)
+	VZEROUPPER
+	RET
+
+// func groupFours6AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupFours6AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), SI
+	LEAQ   (SI)(DX*4), DI
+	MOVQ   40(AX), R8
+	MOVQ   24(AX), R9
+	MOVQ   32(AX), R10
+
+tap:
+	VMOVDQU        (R8), Y12
+	VMOVDQU        32(R8), Y13
+	VBROADCASTI128 (SI), Y14
+
+	// VPDPBUSD Y12, Y14, Y0
+	LONG $0x500dc2c4
+	BYTE $0xc4
+
+	// VPDPBUSD Y13, Y14, Y1
+	LONG           $0x500dc2c4
+	BYTE           $0xcd
+	VBROADCASTI128 (SI)(DX*1), Y14
+
+	// VPDPBUSD Y12, Y14, Y2
+	LONG $0x500dc2c4
+	BYTE $0xd4
+
+	// VPDPBUSD Y13, Y14, Y3
+	LONG           $0x500dc2c4
+	BYTE           $0xdd
+	VBROADCASTI128 (SI)(DX*2), Y14
+
+	// VPDPBUSD Y12, Y14, Y4
+	LONG $0x500dc2c4
+	BYTE $0xe4
+
+	// VPDPBUSD Y13, Y14, Y5
+	LONG           $0x500dc2c4
+	BYTE           $0xed
+	VBROADCASTI128 (SI)(BX*1), Y14
+
+	// VPDPBUSD Y12, Y14, Y6
+	LONG $0x500dc2c4
+	BYTE $0xf4
+
+	// VPDPBUSD Y13, Y14, Y7
+	LONG           $0x500dc2c4
+	BYTE           $0xfd
+	VBROADCASTI128 (DI), Y14
+
+	// VPDPBUSD Y12, Y14, Y8
+	LONG $0x500d42c4
+	BYTE $0xc4
+
+	// VPDPBUSD Y13, Y14, Y9
+	LONG           $0x500d42c4
+	BYTE           $0xcd
+	VBROADCASTI128 (DI)(DX*1), Y14
+
+	// VPDPBUSD Y12, Y14, Y10
+	LONG $0x500d42c4
+	BYTE $0xd4
+
+	// VPDPBUSD Y13, Y14, Y11
+	LONG        $0x500d42c4
+	BYTE        $0xdd
+	ADDQ        $0x00000040, R8
+	MOVLQSX     (R10), R11
+	ADDQ        $0x00000004, R10
+	ADDQ        R11, SI
+	ADDQ        R11, DI
+	DECQ        R9
+	JNZ         tap
+	VMOVDQU     halfFours<>+0(SB), Y12
+	VPERMD      Y0, Y12, Y0
+	VPERMD      Y1, Y12, Y1
+	VPUNPCKLQDQ Y1, Y0, Y13
+	VPUNPCKHQDQ Y1, Y0, Y1
+	VPERM2I128  $0x20, Y1, Y13, Y0
+	VPERM2I128  $0x31, Y1, Y13, Y1
+	VPADDD      (CX), Y0, Y0
+	VPADDD      32(CX), Y1, Y1
+	VPERMD      Y2, Y12, Y2
+	VPERMD      Y3, Y12, Y3
+	VPUNPCKLQDQ Y3, Y2, Y13
+	VPUNPCKHQDQ Y3, Y2, Y3
+	VPERM2I128  $0x20, Y3, Y13, Y2
+	VPERM2I128  $0x31, Y3, Y13, Y3
+	VPADDD      (CX), Y2, Y2
+	VPADDD      32(CX), Y3, Y3
+	VPERMD      Y4, Y12, Y4
+	VPERMD      Y5, Y12, Y5
+	VPUNPCKLQDQ Y5, Y4, Y13
+	VPUNPCKHQDQ Y5, Y4, Y5
+	VPERM2I128  $0x20, Y5, Y13, Y4
+	VPERM2I128  $0x31, Y5, Y13, Y5
+	VPADDD      (CX), Y4, Y4
+	VPADDD      32(CX), Y5, Y5
+	VPERMD      Y6, Y12, Y6
+	VPERMD      Y7, Y12, Y7
+	VPUNPCKLQDQ Y7, Y6, Y13
+	VPUNPCKHQDQ Y7, Y6, Y7
+	VPERM2I128  $0x20, Y7, Y13, Y6
+	VPERM2I128  $0x31, Y7, Y13, Y7
+	VPADDD      (CX), Y6, Y6
+	VPADDD      32(CX), Y7, Y7
+	VPERMD      Y8, Y12, Y8
+	VPERMD      Y9, Y12, Y9
+	VPUNPCKLQDQ Y9, Y8, Y13
+	VPUNPCKHQDQ Y9, Y8, Y9
+	VPERM2I128  $0x20, Y9, Y13, Y8
+	VPERM2I128  $0x31, Y9, Y13, Y9
+	VPADDD      (CX), Y8, Y8
+	VPADDD      32(CX), Y9, Y9
+	VPERMD      Y10, Y12, Y10
+	VPERMD      Y11, Y12, Y11
+	VPUNPCKLQDQ Y11, Y10, Y13
+	VPUNPCKHQDQ Y11, Y10, Y11
+	VPERM2I128  $0x20, Y11, Y13, Y10
+	VPERM2I128  $0x31, Y11, Y13, Y11
+	VPADDD      (CX), Y10, Y10
+	VPADDD      32(CX), Y11, Y11
+	MOVQ        56(AX), DX
+	LEAQ        (DX)(DX*2), BX
+	MOVQ        48(AX), SI
+	LEAQ        (SI)(DX*4), DI
+	VMOVDQU     Y0, (SI)
+	VMOVDQU     Y1, 32(SI)
+	VMOVDQU     Y2, (SI)(DX*1)
+	VMOVDQU     Y3, 32(SI)(DX*1)
+	VMOVDQU     Y4, (SI)(DX*2)
+	VMOVDQU     Y5, 32(SI)(DX*2)
+	VMOVDQU     Y6, (SI)(BX*1)
+	VMOVDQU     Y7, 32(SI)(BX*1)
+	VMOVDQU     Y8, (DI)
+	VMOVDQU     Y9, 32(DI)
+	VMOVDQU     Y10, (DI)(DX*1)
+	VMOVDQU     Y11, 32(DI)(DX*1)
+	VZEROUPPER
+	RET
+
+// func groupEights1AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupEights1AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), DX
+	MOVQ   (AX), DX
+	MOVQ   40(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+
+tap:
+	VBROADCASTI128 (DX), Y8
+	VPSLLW         $0x08, Y8, Y7
+	VPSRLW         $0x08, Y7, Y7
+	VPSRLW         $0x08, Y8, Y8
+	VMOVDQU        (BX), Y6
+	VPSLLW         $0x08, Y6, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       Y5, Y7, Y4
+	VPADDD         Y4, Y0, Y0
+	VPMADDWD       Y6, Y8, Y4
+	VPADDD         Y4, Y0, Y0
+	VMOVDQU        32(BX), Y6
+	VPSLLW         $0x08, Y6, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       Y5, Y7, Y4
+	VPADDD         Y4, Y1, Y1
+	VPMADDWD       Y6, Y8, Y4
+	VPADDD         Y4, Y1, Y1
+	VMOVDQU        64(BX), Y6
+	VPSLLW         $0x08, Y6, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       Y5, Y7, Y4
+	VPADDD         Y4, Y2, Y2
+	VPMADDWD       Y6, Y8, Y4
+	VPADDD         Y4, Y2, Y2
+	VMOVDQU        96(BX), Y6
+	VPSLLW         $0x08, Y6, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       Y5, Y7, Y4
+	VPADDD         Y4, Y3, Y3
+	VPMADDWD       Y6, Y8, Y4
+	VPADDD         Y4, Y3, Y3
+	ADDQ           $0x00000080, BX
+	MOVLQSX        (DI), R8
+	ADDQ           $0x00000004, DI
+	ADDQ           R8, DX
+	DECQ           SI
+	JNZ            tap
+	VMOVDQU        halfEights<>+0(SB), Y4
+	VPHADDD        Y1, Y0, Y0
+	VPHADDD        Y3, Y2, Y1
+	VPERMD         Y0, Y4, Y0
+	VPERMD         Y1, Y4, Y1
+	VPERM2I128     $0x20, Y1, Y0, Y5
+	VPERM2I128     $0x31, Y1, Y0, Y1
+	VPADDD         (CX), Y5, Y0
+	VPADDD         32(CX), Y1, Y1
+	MOVQ           56(AX), DX
+	LEAQ           (DX)(DX*2), DX
+	MOVQ           48(AX), DX
+	VMOVDQU        Y0, (DX)
+	VMOVDQU        Y1, 32(DX)
+	VZEROUPPER
+	RET
+
+// func groupEights2AVX2(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupEights2AVX2(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), BX
+	MOVQ   40(AX), SI
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+
+tap:
+	VBROADCASTI128 (BX), Y12
+	VPSLLW         $0x08, Y12, Y11
+	VPSRLW         $0x08, Y11, Y11
+	VPSRLW         $0x08, Y12, Y12
+	VBROADCASTI128 (BX)(DX*1), Y14
+	VPSLLW         $0x08, Y14, Y13
+	VPSRLW         $0x08, Y13, Y13
+	VPSRLW         $0x08, Y14, Y14
+	VMOVDQU        (SI), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRAW         $0x08, Y9, Y9
+	VPSRAW         $0x08, Y10, Y10
+	VPMADDWD       Y9, Y11, Y8
+	VPADDD         Y8, Y0, Y0
+	VPMADDWD       Y10, Y12, Y8
+	VPADDD         Y8, Y0, Y0
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y4, Y4
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y4, Y4
+	VMOVDQU        32(SI), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRAW         $0x08, Y9, Y9
+	VPSRAW         $0x08, Y10, Y10
+	VPMADDWD       Y9, Y11, Y8
+	VPADDD         Y8, Y1, Y1
+	VPMADDWD       Y10, Y12, Y8
+	VPADDD         Y8, Y1, Y1
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y5, Y5
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(SI), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRAW         $0x08, Y9, Y9
+	VPSRAW         $0x08, Y10, Y10
+	VPMADDWD       Y9, Y11, Y8
+	VPADDD         Y8, Y2, Y2
+	VPMADDWD       Y10, Y12, Y8
+	VPADDD         Y8, Y2, Y2
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y6, Y6
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y6, Y6
+	VMOVDQU        96(SI), Y10
+	VPSLLW         $0x08, Y10, Y9
+	VPSRAW         $0x08, Y9, Y9
+	VPSRAW         $0x08, Y10, Y10
+	VPMADDWD       Y9, Y11, Y8
+	VPADDD         Y8, Y3, Y3
+	VPMADDWD       Y10, Y12, Y8
+	VPADDD         Y8, Y3, Y3
+	VPMADDWD       Y9, Y13, Y8
+	VPADDD         Y8, Y7, Y7
+	VPMADDWD       Y10, Y14, Y8
+	VPADDD         Y8, Y7, Y7
+	ADDQ           $0x00000080, SI
+	MOVLQSX        (R8), R9
+	ADDQ           $0x00000004, R8
+	ADDQ           R9, BX
+	DECQ           DI
+	JNZ            tap
+	VMOVDQU        halfEights<>+0(SB), Y8
+	VPHADDD        Y1, Y0, Y0
+	VPHADDD        Y3, Y2, Y1
+	VPERMD         Y0, Y8, Y0
+	VPERMD         Y1, Y8, Y1
+	VPERM2I128     $0x20, Y1, Y0, Y9
+	VPERM2I128     $0x31, Y1, Y0, Y1
+	VPADDD         (CX), Y9, Y0
+	VPADDD         32(CX), Y1, Y1
+	VPHADDD        Y5, Y4, Y4
+	VPHADDD        Y7, Y6, Y5
+	VPERMD         Y4, Y8, Y4
+	VPERMD         Y5, Y8, Y5
+	VPERM2I128     $0x20, Y5, Y4, Y9
+	VPERM2I128     $0x31, Y5, Y4, Y5
+	VPADDD         (CX), Y9, Y4
+	VPADDD         32(CX), Y5, Y5
+	MOVQ           56(AX), DX
+	LEAQ           (DX)(DX*2), BX
+	MOVQ           48(AX), BX
+	VMOVDQU        Y0, (BX)
+	VMOVDQU        Y1, 32(BX)
+	VMOVDQU        Y4, (BX)(DX*1)
+	VMOVDQU        Y5, 32(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func groupEights1AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupEights1AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), DX
+	MOVQ   (AX), DX
+	MOVQ   40(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+
+tap:
+	VBROADCASTI128 (DX), Y5
+	VMOVDQU        (BX), Y4
+
+	// VPDPBUSD Y4, Y5, Y0
+	LONG    $0x5055e2c4
+	BYTE    $0xc4
+	VMOVDQU 32(BX), Y4
+
+	// VPDPBUSD Y4, Y5, Y1
+	LONG    $0x5055e2c4
+	BYTE    $0xcc
+	VMOVDQU 64(BX), Y4
+
+	// VPDPBUSD Y4, Y5, Y2
+	LONG    $0x5055e2c4
+	BYTE    $0xd4
+	VMOVDQU 96(BX), Y4
+
+	// VPDPBUSD Y4, Y5, Y3
+	LONG       $0x5055e2c4
+	BYTE       $0xdc
+	ADDQ       $0x00000080, BX
+	MOVLQSX    (DI), R8
+	ADDQ       $0x00000004, DI
+	ADDQ       R8, DX
+	DECQ       SI
+	JNZ        tap
+	VMOVDQU    halfEights<>+0(SB), Y4
+	VPHADDD    Y1, Y0, Y0
+	VPHADDD    Y3, Y2, Y1
+	VPERMD     Y0, Y4, Y0
+	VPERMD     Y1, Y4, Y1
+	VPERM2I128 $0x20, Y1, Y0, Y5
+	VPERM2I128 $0x31, Y1, Y0, Y1
+	VPADDD     (CX), Y5, Y0
+	VPADDD     32(CX), Y1, Y1
+	MOVQ       56(AX), DX
+	LEAQ       (DX)(DX*2), DX
+	MOVQ       48(AX), DX
+	VMOVDQU    Y0, (DX)
+	VMOVDQU    Y1, 32(DX)
+	VZEROUPPER
+	RET
+
+// func groupEights2AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupEights2AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), BX
+	MOVQ   40(AX), SI
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+
+tap:
+	VBROADCASTI128 (BX), Y9
+	VBROADCASTI128 (BX)(DX*1), Y10
+	VMOVDQU        (SI), Y8
+
+	// VPDPBUSD Y8, Y9, Y0
+	LONG $0x5035c2c4
+	BYTE $0xc0
+
+	// VPDPBUSD Y8, Y10, Y4
+	LONG    $0x502dc2c4
+	BYTE    $0xe0
+	VMOVDQU 32(SI), Y8
+
+	// VPDPBUSD Y8, Y9, Y1
+	LONG $0x5035c2c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y8, Y10, Y5
+	LONG    $0x502dc2c4
+	BYTE    $0xe8
+	VMOVDQU 64(SI), Y8
+
+	// VPDPBUSD Y8, Y9, Y2
+	LONG $0x5035c2c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y8, Y10, Y6
+	LONG    $0x502dc2c4
+	BYTE    $0xf0
+	VMOVDQU 96(SI), Y8
+
+	// VPDPBUSD Y8, Y9, Y3
+	LONG $0x5035c2c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y8, Y10, Y7
+	LONG       $0x502dc2c4
+	BYTE       $0xf8
+	ADDQ       $0x00000080, SI
+	MOVLQSX    (R8), R9
+	ADDQ       $0x00000004, R8
+	ADDQ       R9, BX
+	DECQ       DI
+	JNZ        tap
+	VMOVDQU    halfEights<>+0(SB), Y8
+	VPHADDD    Y1, Y0, Y0
+	VPHADDD    Y3, Y2, Y1
+	VPERMD     Y0, Y8, Y0
+	VPERMD     Y1, Y8, Y1
+	VPERM2I128 $0x20, Y1, Y0, Y9
+	VPERM2I128 $0x31, Y1, Y0, Y1
+	VPADDD     (CX), Y9, Y0
+	VPADDD     32(CX), Y1, Y1
+	VPHADDD    Y5, Y4, Y4
+	VPHADDD    Y7, Y6, Y5
+	VPERMD     Y4, Y8, Y4
+	VPERMD     Y5, Y8, Y5
+	VPERM2I128 $0x20, Y5, Y4, Y9
+	VPERM2I128 $0x31, Y5, Y4, Y5
+	VPADDD     (CX), Y9, Y4
+	VPADDD     32(CX), Y5, Y5
+	MOVQ       56(AX), DX
+	LEAQ       (DX)(DX*2), BX
+	MOVQ       48(AX), BX
+	VMOVDQU    Y0, (BX)
+	VMOVDQU    Y1, 32(BX)
+	VMOVDQU    Y4, (BX)(DX*1)
+	VMOVDQU    Y5, 32(BX)(DX*1)
+	VZEROUPPER
+	RET
+
+// func groupEights3AVXVNNI(t *byte)
+// Requires: AVX, AVX2
+TEXT ·groupEights3AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   t+0(FP), AX
+	MOVQ   64(AX), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ   8(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   (AX), BX
+	MOVQ   40(AX), SI
+	MOVQ   24(AX), DI
+	MOVQ   32(AX), R8
+
+tap:
+	VBROADCASTI128 (BX), Y13
+	VBROADCASTI128 (BX)(DX*1), Y14
+	VBROADCASTI128 (BX)(DX*2), Y15
+	VMOVDQU        (SI), Y12
+
+	// VPDPBUSD Y12, Y13, Y0
+	LONG $0x5015c2c4
+	BYTE $0xc4
+
+	// VPDPBUSD Y12, Y14, Y4
+	LONG $0x500dc2c4
+	BYTE $0xe4
+
+	// VPDPBUSD Y12, Y15, Y8
+	LONG    $0x500542c4
+	BYTE    $0xc4
+	VMOVDQU 32(SI), Y12
+
+	// VPDPBUSD Y12, Y13, Y1
+	LONG $0x5015c2c4
+	BYTE $0xcc
+
+	// VPDPBUSD Y12, Y14, Y5
+	LONG $0x500dc2c4
+	BYTE $0xec
+
+	// VPDPBUSD Y12, Y15, Y9
+	LONG    $0x500542c4
+	BYTE    $0xcc
+	VMOVDQU 64(SI), Y12
+
+	// VPDPBUSD Y12, Y13, Y2
+	LONG $0x5015c2c4
+	BYTE $0xd4
+
+	// VPDPBUSD Y12, Y14, Y6
+	LONG $0x500dc2c4
+	BYTE $0xf4
+
+	// VPDPBUSD Y12, Y15, Y10
+	LONG    $0x500542c4
+	BYTE    $0xd4
+	VMOVDQU 96(SI), Y12
+
+	// VPDPBUSD Y12, Y13, Y3
+	LONG $0x5015c2c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y12, Y14, Y7
+	LONG $0x500dc2c4
+	BYTE $0xfc
+
+	// VPDPBUSD Y12, Y15, Y11
+	LONG       $0x500542c4
+	BYTE       $0xdc
+	ADDQ       $0x00000080, SI
+	MOVLQSX    (R8), R9
+	ADDQ       $0x00000004, R8
+	ADDQ       R9, BX
+	DECQ       DI
+	JNZ        tap
+	VMOVDQU    halfEights<>+0(SB), Y12
+	VPHADDD    Y1, Y0, Y0
+	VPHADDD    Y3, Y2, Y1
+	VPERMD     Y0, Y12, Y0
+	VPERMD     Y1, Y12, Y1
+	VPERM2I128 $0x20, Y1, Y0, Y13
+	VPERM2I128 $0x31, Y1, Y0, Y1
+	VPADDD     (CX), Y13, Y0
+	VPADDD     32(CX), Y1, Y1
+	VPHADDD    Y5, Y4, Y4
+	VPHADDD    Y7, Y6, Y5
+	VPERMD     Y4, Y12, Y4
+	VPERMD     Y5, Y12, Y5
+	VPERM2I128 $0x20, Y5, Y4, Y13
+	VPERM2I128 $0x31, Y5, Y4, Y5
+	VPADDD     (CX), Y13, Y4
+	VPADDD     32(CX), Y5, Y5
+	VPHADDD    Y9, Y8, Y8
+	VPHADDD    Y11, Y10, Y9
+	VPERMD     Y8, Y12, Y8
+	VPERMD     Y9, Y12, Y9
+	VPERM2I128 $0x20, Y9, Y8, Y13
+	VPERM2I128 $0x31, Y9, Y8, Y9
+	VPADDD     (CX), Y13, Y8
+	VPADDD     32(CX), Y9, Y9
+	MOVQ       56(AX), DX
+	LEAQ       (DX)(DX*2), BX
+	MOVQ       48(AX), BX
+	VMOVDQU    Y0, (BX)
+	VMOVDQU    Y1, 32(BX)
+	VMOVDQU    Y4, (BX)(DX*1)
+	VMOVDQU    Y5, 32(BX)(DX*1)
+	VMOVDQU    Y8, (BX)(DX*2)
+	VMOVDQU    Y9, 32(BX)(DX*2)
+	VZEROUPPER
+	RET

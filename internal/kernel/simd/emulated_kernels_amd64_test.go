@@ -38,7 +38,41 @@ func emulated(t *testing.T, f *Ints) *Ints {
 	}
 	g.narrow, g.wide, g.quads = replace(f.narrow, "narrow"), replace(f.wide, "wide"), replace(f.quads, "quads")
 	g.transposed, g.half = replace(f.transposed, "transposed"), replace(f.half, "transposed")
+	if f.groups != nil {
+		g.groups = emulatedGroups(t, m, f.groups)
+	}
 	return &g
+}
+
+// emulatedGroups holds the kernels of grouped convolutions, executed by the emulator.
+func emulatedGroups(t *testing.T, m *emulator, kinds *[groupKinds][]func(x *GroupTile)) *[groupKinds][]func(x *GroupTile) {
+	t.Helper()
+	var all [groupKinds][]func(x *GroupTile)
+	for kind, loops := range kinds {
+		for i, loop := range loops {
+			code, rows, kind := disassemble(t, loop), i+1, GroupKind(kind)
+			all[kind] = append(all[kind], func(x *GroupTile) {
+				read, from, to, p := 4*x.K, 0, 0, 0
+				if kind.Small() {
+					read = 16
+				}
+				for _, off := range unsafe.Slice(x.Offs, x.Taps) {
+					from, to = min(from, p), max(to, p+read)
+					if p += int(off); !kind.Small() {
+						p += read
+					}
+				}
+				m.call(code, unsafe.Pointer(x),
+					over(unsafe.Pointer(x), int(unsafe.Sizeof(*x))),
+					over(unsafe.Add(x.A, from), to-from+(rows-1)*x.RowA),
+					over(unsafe.Pointer(x.Offs), 4*x.Taps),
+					over(unsafe.Pointer(x.B), x.Taps*GroupSize(kind, 4*x.K)),
+					over(unsafe.Pointer(x.C), (rows-1)*x.RowC+4*kind.Outputs()),
+					over(unsafe.Pointer(x.Start), 4*kind.Outputs()))
+			})
+		}
+	}
+	return &all
 }
 
 // emulatedTiles holds the AMX kernels, executed by the emulator.
@@ -83,6 +117,7 @@ func TestEmulatedAVXVNNI(t *testing.T) {
 	intTiles(t, f, rand.New(rand.NewPCG(1, 2)), 100)
 	intQuads(t, f, rand.New(rand.NewPCG(3, 4)), 200)
 	gatherQuads(t, f, rand.New(rand.NewPCG(5, 6)))
+	groupTiles(t, f, rand.New(rand.NewPCG(7, 8)), 200)
 }
 
 // TestEmulatedAMX runs the AMX kernels on any processor.

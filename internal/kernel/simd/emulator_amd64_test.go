@@ -28,7 +28,8 @@ type emulator struct {
 	zero    bool // the last result was 0
 	vectors [32][64]byte
 	tiles   [8]emulatedTile
-	held    bool // tiles are configured
+	held    bool           // tiles are configured
+	base    unsafe.Pointer // the routine
 	memory  []span
 }
 
@@ -53,6 +54,7 @@ type instruction struct {
 
 // routine is a disassembled function.
 type routine struct {
+	base  unsafe.Pointer
 	entry uint64
 	code  map[uint64]instruction
 }
@@ -85,7 +87,9 @@ func disassemble(t *testing.T, f any) *routine {
 		for at(size) {
 			size++
 		}
-		return lines(t, tool, uint64(uintptr(entry)), unsafe.Slice((*byte)(entry), size))
+		r := lines(t, tool, uint64(uintptr(entry)), unsafe.Slice((*byte)(entry), size))
+		r.base = entry
+		return r
 	}
 	t.Fatalf("%s calls no function of its name", name)
 	return nil
@@ -102,7 +106,7 @@ func lines(t *testing.T, tool string, entry uint64, code []byte) *routine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &routine{entry, map[uint64]instruction{}}
+	r := &routine{entry: entry, code: map[uint64]instruction{}}
 	last := uint64(0)
 	for line := range strings.Lines(string(out)) {
 		address, text, ok := strings.Cut(strings.TrimSpace(line), ":\t")
@@ -110,6 +114,7 @@ func lines(t *testing.T, tool string, entry uint64, code []byte) *routine {
 		if !ok || err != nil {
 			continue
 		}
+		text, _, _ = strings.Cut(text, "#") // what an address is
 		name, args, _ := strings.Cut(strings.TrimPrefix(text, "{vex} "), " ")
 		r.code[at] = instruction{name: name, args: strings.FieldsFunc(args, func(c rune) bool { return c == ',' || c == ' ' })}
 		if before, ok := r.code[last]; ok {
@@ -187,6 +192,9 @@ func (m *emulator) operand(args []string, size int) []byte {
 	last := args[len(args)-1]
 	if strings.HasPrefix(last, "[") {
 		at, step := m.place(last)
+		if strings.HasPrefix(last, "[rip") { // a table of the program
+			return unsafe.Slice((*byte)(unsafe.Add(m.base, int(at-uint64(uintptr(m.base))))), size)
+		}
 		return m.bytes(at+step, size)
 	}
 	i, _ := m.register(last)
@@ -197,6 +205,7 @@ func (m *emulator) operand(args []string, size int) []byte {
 func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
 	stack := make([]byte, 16)
 	binary.LittleEndian.PutUint64(stack[8:], uint64(uintptr(arg)))
+	m.base = r.base
 	m.memory = append(memory, over(unsafe.Pointer(&stack[0]), len(stack)))
 	m.gp = map[string]uint64{"rsp": m.memory[len(memory)].at}
 	for _, name := range []string{"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13"} {
@@ -208,6 +217,7 @@ func (m *emulator) call(r *routine, arg unsafe.Pointer, memory ...span) {
 			m.t.Fatalf("no instruction at %#x", at)
 		}
 		at = x.next
+		m.gp["rip"] = at
 		switch x.name {
 		case "ret":
 			if m.held {
@@ -254,6 +264,10 @@ func (m *emulator) scalar(x instruction) bool {
 	case "mov":
 		m.gp[x.args[0]] = m.source(x.args[1:])
 		return true
+	case "movsxd":
+		at, step := m.place(x.args[len(x.args)-1])
+		m.gp[x.args[0]] = uint64(int64(int32(binary.LittleEndian.Uint32(m.bytes(at+step, 4)))))
+		return true
 	case "lea":
 		at, step := m.place(x.args[1])
 		m.gp[x.args[0]] = at + step
@@ -283,7 +297,7 @@ func (m *emulator) vector(x instruction) bool {
 	if x.name == "vzeroupper" {
 		return true
 	}
-	if x.name == "vmovups" && strings.HasSuffix(x.args[0], "WORD") {
+	if (x.name == "vmovups" || x.name == "vmovdqu") && strings.HasSuffix(x.args[0], "WORD") {
 		i, size := m.register(x.args[len(x.args)-1])
 		copy(m.operand(x.args[:3], size), m.vectors[i][:size])
 		return true
@@ -301,6 +315,12 @@ func (m *emulator) vector(x instruction) bool {
 		for k := range size / 4 {
 			copy(dst[4*k:], src)
 		}
+	case "vbroadcasti128":
+		src := m.operand(x.args, 16)
+		copy(dst, src)
+		copy(dst[16:], src)
+	case "vpaddd", "vphaddd", "vpermd", "vpunpcklqdq", "vpunpckhqdq", "vperm2i128":
+		m.words(x, dst)
 	case "vpmovsxbw":
 		for k, v := range m.operand(x.args, size/2) {
 			binary.LittleEndian.PutUint16(dst[2*k:], uint16(int8(v)))
@@ -328,6 +348,42 @@ func (m *emulator) vector(x instruction) bool {
 		return false
 	}
 	return true
+}
+
+// words executes an instruction of 256-bit registers of 32-bit words with two sources.
+func (m *emulator) words(x instruction, dst []byte) {
+	args, choice := x.args, uint64(0)
+	if x.name == "vperm2i128" {
+		args, choice = args[:len(args)-1], m.number(args[len(args)-1])
+	}
+	i, _ := m.register(args[1])
+	var p, q, out [8]uint32
+	second := m.operand(args, len(dst))
+	for k := range p {
+		p[k], q[k] = binary.LittleEndian.Uint32(m.vectors[i][4*k:]), binary.LittleEndian.Uint32(second[4*k:])
+	}
+	for k := range out {
+		lane, half := k&^3, k%4/2 // of 128 and 64 bits
+		switch x.name {
+		case "vpaddd":
+			out[k] = p[k] + q[k]
+		case "vphaddd":
+			from := [2][8]uint32{p, q}[half]
+			out[k] = from[lane+k%2*2] + from[lane+k%2*2+1]
+		case "vpermd":
+			out[k] = q[p[k]%8]
+		case "vpunpcklqdq":
+			out[k] = [2][8]uint32{p, q}[half][lane+k%2]
+		case "vpunpckhqdq":
+			out[k] = [2][8]uint32{p, q}[half][lane+2+k%2]
+		case "vperm2i128":
+			c := choice >> (k / 4 * 4)
+			out[k] = [2][8]uint32{p, q}[c>>1&1][c&1*4+uint64(k%4)]
+		}
+	}
+	for k, v := range out {
+		binary.LittleEndian.PutUint32(dst[4*k:], v)
+	}
 }
 
 // products returns the dot product of four 8-bit values, each operand signed or unsigned.

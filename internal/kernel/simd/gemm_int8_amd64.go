@@ -8,6 +8,7 @@ var intKernels = withAMX(family[Ints]{
 		quads:      []func(t *IntTile){quads1AVX2, quads2AVX2, quads3AVX2, quads4AVX2, quads5AVX2, quads6AVX2},
 		ordered:    []func(t *IntTile){ordered1AVX2, ordered2AVX2, ordered3AVX2, ordered4AVX2, ordered5AVX2, ordered6AVX2},
 		splitPairs: splitPairsAVX2, joinPairs: joinPairsAVX2,
+		groups:    &groupKernelsAVX2,
 		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2, reach: reachAVX2,
 		gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 	},

@@ -8,6 +8,7 @@ var avxVNNI = Ints{
 	quads:       []func(t *IntTile){quads1AVXVNNI, quads2AVXVNNI, quads3AVXVNNI, quads4AVXVNNI, quads5AVXVNNI, quads6AVXVNNI},
 	transposed:  []func(t *IntTile){turned1AVXVNNI, turned2AVXVNNI, turned3AVXVNNI, turned4AVXVNNI, turned5AVXVNNI, turned6AVXVNNI},
 	half:        []func(t *IntTile){half1AVXVNNI, half2AVXVNNI, half3AVXVNNI, half4AVXVNNI, half5AVXVNNI, half6AVXVNNI},
+	groups:      &groupKernelsAVXVNNI,
 	gatherQuads: gatherQuadsAVX2,
 	widenInt8:   widenInt8AVX2, widenUint8: widenUint8AVX2,
 	gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,

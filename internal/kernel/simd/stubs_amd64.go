@@ -1377,10 +1377,25 @@ func groupEights11VNNI(t *GroupTile)
 func groupEights12VNNI(t *GroupTile)
 
 //go:noescape
+func groupEights1AVX2(t *GroupTile)
+
+//go:noescape
+func groupEights1AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupEights1VNNI(t *GroupTile)
 
 //go:noescape
+func groupEights2AVX2(t *GroupTile)
+
+//go:noescape
+func groupEights2AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupEights2VNNI(t *GroupTile)
+
+//go:noescape
+func groupEights3AVXVNNI(t *GroupTile)
 
 //go:noescape
 func groupEights3VNNI(t *GroupTile)
@@ -1413,19 +1428,49 @@ func groupFours11VNNI(t *GroupTile)
 func groupFours12VNNI(t *GroupTile)
 
 //go:noescape
+func groupFours1AVX2(t *GroupTile)
+
+//go:noescape
+func groupFours1AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupFours1VNNI(t *GroupTile)
+
+//go:noescape
+func groupFours2AVX2(t *GroupTile)
+
+//go:noescape
+func groupFours2AVXVNNI(t *GroupTile)
 
 //go:noescape
 func groupFours2VNNI(t *GroupTile)
 
 //go:noescape
+func groupFours3AVX2(t *GroupTile)
+
+//go:noescape
+func groupFours3AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupFours3VNNI(t *GroupTile)
+
+//go:noescape
+func groupFours4AVX2(t *GroupTile)
+
+//go:noescape
+func groupFours4AVXVNNI(t *GroupTile)
 
 //go:noescape
 func groupFours4VNNI(t *GroupTile)
 
 //go:noescape
+func groupFours5AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupFours5VNNI(t *GroupTile)
+
+//go:noescape
+func groupFours6AVXVNNI(t *GroupTile)
 
 //go:noescape
 func groupFours6VNNI(t *GroupTile)
@@ -1473,19 +1518,49 @@ func groupOne11VNNI(t *GroupTile)
 func groupOne12VNNI(t *GroupTile)
 
 //go:noescape
+func groupOne1AVX2(t *GroupTile)
+
+//go:noescape
+func groupOne1AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupOne1VNNI(t *GroupTile)
+
+//go:noescape
+func groupOne2AVX2(t *GroupTile)
+
+//go:noescape
+func groupOne2AVXVNNI(t *GroupTile)
 
 //go:noescape
 func groupOne2VNNI(t *GroupTile)
 
 //go:noescape
+func groupOne3AVX2(t *GroupTile)
+
+//go:noescape
+func groupOne3AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupOne3VNNI(t *GroupTile)
+
+//go:noescape
+func groupOne4AVX2(t *GroupTile)
+
+//go:noescape
+func groupOne4AVXVNNI(t *GroupTile)
 
 //go:noescape
 func groupOne4VNNI(t *GroupTile)
 
 //go:noescape
+func groupOne5AVXVNNI(t *GroupTile)
+
+//go:noescape
 func groupOne5VNNI(t *GroupTile)
+
+//go:noescape
+func groupOne6AVXVNNI(t *GroupTile)
 
 //go:noescape
 func groupOne6VNNI(t *GroupTile)
