@@ -9,18 +9,22 @@ import (
 // TFLite; see simd.Pair for the numbers that they take. They take rows of n codes, whose results
 // lie side by side: those of the operands lie stepA and stepB bytes apart, and of the operand
 // that is single (1 for a, 2 for b) they have one code.
+//
+// With 256-bit registers, rows are computed up to a multiple of 8.
 func pairs(a *asm) {
-	for _, codes := range []string{"U8", "S8", "S16"} {
-		for _, kind := range []string{"sum", "difference", "reverse", "product"} {
-			a.pair(kind, codes)
+	for _, w := range []width{ymm, zmm} {
+		for _, codes := range []string{"U8", "S8", "S16"} {
+			for _, kind := range []string{"sum", "difference", "reverse", "product"} {
+				a.pair(w, kind, codes)
+			}
 		}
+		for _, codes := range []string{"U8", "S8"} {
+			a.pair(w, "prelu", codes)
+			a.pair(w, "square", codes)
+		}
+		a.pair(w, "square", "S16")
+		a.pair(w, "leaky", "S16")
 	}
-	for _, codes := range []string{"U8", "S8"} {
-		a.pair("prelu", codes)
-		a.pair("square", codes)
-	}
-	a.pair("square", "S16")
-	a.pair("leaky", "S16")
 }
 
 // Places of the fields of simd.Pair, in 32-bit words.
@@ -38,79 +42,111 @@ const (
 // scaler multiplies 32-bit numbers as requantiseRows does; the sign counts where it is asked for,
 // which it is not for a shift by nothing.
 type scaler struct {
-	a                               *asm
-	twice, odds, down, half, negate reg.VecVirtual
-	round                           reg.VecVirtual
-	evens                           reg.OpmaskPhysical
+	a                         *asm
+	w                         width
+	twice, odds               reg.VecVirtual
+	down, half, negate, round operand.Op
 }
 
-func (a *asm) scaler(field func(i int) reg.VecVirtual, first int, round reg.VecVirtual) *scaler {
-	s := &scaler{a: a, twice: field(first), odds: a.ZMM(), down: field(first + 1), half: field(first + 2), negate: field(first + 3), round: round, evens: reg.K2}
+func (a *asm) scaler(w width, field func(i int) operand.Op, first int, round operand.Op) *scaler {
+	s := &scaler{a: a, w: w, twice: a.vec(w), odds: a.vec(w), down: field(first + 1), half: field(first + 2), negate: field(first + 3), round: round}
+	a.VMOVUPS(field(first), s.twice)
 	a.VPSRLQ(operand.U8(32), s.twice, s.odds)
 	return s
 }
 
 func (s *scaler) apply(v reg.VecVirtual) reg.VecVirtual {
 	a := s.a
-	even, odd := a.ZMM(), a.ZMM()
+	even, odd := a.vec(s.w), a.vec(s.w)
 	a.VPMULDQ(s.twice, v, even)
 	a.VMOVSHDUP(v, odd)
 	a.VPMULDQ(s.odds, odd, odd)
 	a.VPADDQ(s.round, even, even)
 	a.VPADDQ(s.round, odd, odd)
-	a.VMOVSHDUP(even, s.evens, odd)
+	if s.w.masks {
+		a.VMOVSHDUP(even, reg.K2, odd)
+	} else {
+		a.VMOVSHDUP(even, even)
+		a.VPBLENDD(operand.U8(0x55), even, odd, odd)
+	}
 	a.VPADDD(v, odd, odd)
 	a.VPADDD(s.half, odd, odd)
 	a.VPSRAD(operand.U8(31), v, v)
-	a.VPANDD(s.negate, v, v)
+	a.and(s.w, s.negate, v, v)
 	a.VPADDD(v, odd, odd)
 	a.VPSRAVD(s.down, odd, odd)
 	return odd
 }
 
-func (a *asm) pair(kind, codes string) {
+func (a *asm) pair(w width, kind, codes string) {
 	element := "byte"
 	if codes == "S16" {
 		element = "int16"
 	}
-	a.function("pair"+kind+codes+"AVX512", "func(dst, a, b *"+element+", rows, n, stepA, stepB, single int, q *Pair)")
+	a.function("pair"+kind+codes+w.set, "func(dst, a, b *"+element+", rows, n, stepA, stepB, single int, q *Pair)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	rowA := a.Load(a.Param("a"), a.GP64())
 	rowB := a.Load(a.Param("b"), a.GP64())
 	rows := a.Load(a.Param("rows"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
 	q := a.Load(a.Param("q"), a.GP64())
-	field := func(i int) reg.VecVirtual {
-		v := a.ZMM()
+	// Few registers of 256 bits leave their numbers in memory.
+	kept := func(v reg.VecVirtual) operand.Op {
+		if w.masks {
+			return v
+		}
+		m := a.AllocLocal(w.bytes())
+		a.VMOVDQU(v, m)
+		return m
+	}
+	spread := func(i int) reg.VecVirtual {
+		v := a.vec(w)
 		a.VPBROADCASTD(at(q, 4*i), v)
 		return v
 	}
-	round := a.ZMM()
+	field := func(i int) operand.Op { return kept(spread(i)) }
+	round := a.vec(w)
 	c, x := a.GP64(), a.XMM()
 	a.MOVQ(operand.U64(1<<31), c)
 	a.VMOVQ(c, x)
 	a.VPBROADCASTQ(x, round)
-	a.MOVL(operand.U32(0x5555), c.As32())
-	a.KMOVW(c.As32(), reg.K2)
+	if w.masks {
+		a.MOVL(operand.U32(0x5555), c.As32())
+		a.KMOVW(c.As32(), reg.K2)
+	}
 	zeroA, zeroB := field(pairZeroA), field(pairZeroB)
 	zero, lo, hi := field(pairZero), field(pairLo), field(pairHi)
-	last := a.scaler(field, pairTwice, round)
+	last := a.scaler(w, field, pairTwice, round)
 	var second *scaler
-	var shift, one, minus reg.VecVirtual
+	var shift, one, minus operand.Op
 	if kind != "product" {
-		second = a.scaler(field, pairTwiceB, round)
-		shift, one, minus = field(pairShift), a.ZMM(), a.ZMM()
-		a.VPTERNLOGD(operand.U8(0xff), minus, minus, minus)
-		a.VPADDD(minus, shift, one) // one less
+		second = a.scaler(w, field, pairTwiceB, round)
+		by, ones := spread(pairShift), a.vec(w)
+		if shift = kept(by); w.masks {
+			a.VPTERNLOGD(operand.U8(0xff), ones, ones, ones)
+		} else {
+			a.VPCMPEQD(ones, ones, ones)
+		}
+		less := a.vec(w)
+		a.VPADDD(ones, by, less)
+		one, minus = kept(less), kept(ones)
 	}
-	size := 16
+	values := w.floats
+	size := values
 	if codes == "S16" {
-		size = 32
+		size = 2 * values
 	}
 	load := func(p, mask, x reg.Register) {
-		if codes == "S16" {
+		switch {
+		case codes == "S16" && !w.masks:
+			a.VPMOVSXWD(at(p, 0), x)
+		case codes == "S8" && !w.masks:
+			a.VPMOVSXBD(at(p, 0), x)
+		case !w.masks:
+			a.VPMOVZXBD(at(p, 0), x)
+		case codes == "S16":
 			a.loadWords(at(p, 0), mask, x)
-		} else {
+		default:
 			a.widenBytes(at(p, 0), mask, codes == "S8", x)
 		}
 	}
@@ -124,23 +160,28 @@ func (a *asm) pair(kind, codes string) {
 	a.MOVQ(byA, byB)
 	a.standing(1, rowA, pa, byA, codes == "S16")
 	a.standing(2, rowB, pb, byB, codes == "S16")
-	a.masked("codes", left, 16, func(mask reg.Register) {
-		u, v := a.ZMM(), a.ZMM()
+	body := func(mask reg.Register) {
+		u, v := a.vec(w), a.vec(w)
 		load(pa, mask, u)
 		a.VPSUBD(zeroA, u, u)
 		if kind != "leaky" {
 			load(pb, mask, v)
 			a.VPSUBD(zeroB, v, v)
 		}
-		var positive reg.VecVirtual
+		var positive, sign reg.VecVirtual
 		switch kind {
 		case "product":
 			a.VPMULLD(v, u, u)
 		case "prelu", "leaky":
-			a.VPMOVD2M(u, reg.K3)
-			w := a.ZMM()
-			a.VPSLLVD(shift, u, w)
-			positive = second.apply(w)
+			if w.masks {
+				a.VPMOVD2M(u, reg.K3)
+			} else {
+				sign = a.vec(w)
+				a.VMOVDQU(u, sign)
+			}
+			p := a.vec(w)
+			a.VPSLLVD(shift, u, p)
+			positive = second.apply(p)
 			if kind == "prelu" {
 				a.VPMULLD(v, u, u)
 			} else {
@@ -154,28 +195,46 @@ func (a *asm) pair(kind, codes string) {
 				a.VPSLLVD(one, u, u)
 				a.VPSLLVD(shift, v, v)
 			}
-			w := second.apply(v)
+			scaled := second.apply(v)
 			switch kind {
 			case "sum":
-				a.VPADDD(w, u, u)
+				a.VPADDD(scaled, u, u)
 			case "difference":
-				a.VPSUBD(w, u, u)
+				a.VPSUBD(scaled, u, u)
 			case "square":
-				a.VPSUBD(w, u, u)
+				a.VPSUBD(scaled, u, u)
 				a.VPMULLD(u, u, u)
 			default:
-				a.VPSUBD(u, w, u)
+				a.VPSUBD(u, scaled, u)
 			}
 		}
 		r := last.apply(u)
-		if positive != nil {
+		switch {
+		case positive == nil:
+		case w.masks:
 			a.VMOVDQA32(r, reg.K3, positive)
 			r = positive
+		default:
+			a.VBLENDVPS(sign, r, positive, r)
 		}
 		a.VPADDD(zero, r, r)
 		a.VPMAXSD(lo, r, r)
 		a.VPMINSD(hi, r, r)
 		switch {
+		case !w.masks:
+			upper, x := a.XMM(), r.AsX()
+			a.VEXTRACTI128(operand.U8(1), r, upper)
+			a.VPACKSSDW(upper, x, x)
+			switch codes {
+			case "S16":
+				a.VMOVDQU(x, at(to, 0))
+			case "S8":
+				a.VPACKSSWB(x, x, x)
+				a.VMOVQ(x, at(to, 0))
+			default:
+				a.VPACKUSWB(x, x, x)
+				a.VMOVQ(x, at(to, 0))
+			}
 		case codes != "S16" && mask != nil:
 			a.VPMOVDB(r, mask, at(to, 0))
 		case codes != "S16":
@@ -185,8 +244,14 @@ func (a *asm) pair(kind, codes string) {
 		}
 		a.ADDQ(byA, pa)
 		a.ADDQ(byB, pb)
-	}, step{to, size})
-	a.LEAQ(operand.Mem{Base: dst, Index: n, Scale: uint8(size / 16)}, dst)
+	}
+	if w.masks {
+		a.masked("codes", left, values, body, step{to, size})
+	} else {
+		a.SHRQ(operand.U8(3), left)
+		a.loop(left, 1, func() { body(nil) }, step{to, size})
+	}
+	a.LEAQ(operand.Mem{Base: dst, Index: n, Scale: uint8(size / values)}, dst)
 	a.ADDQ(a.argument("stepA"), rowA)
 	a.ADDQ(a.argument("stepB"), rowB)
 	a.DECQ(rows)

@@ -71,6 +71,15 @@ func (a *asm) zero(w width, v reg.Register) {
 	a.VXORPS(v, v, v)
 }
 
+// and writes the bits that x and y have.
+func (a *asm) and(w width, x operand.Op, y, to reg.Register) {
+	if w.masks {
+		a.VPANDD(x, y, to)
+		return
+	}
+	a.VPAND(x, y, to)
+}
+
 // label makes a name for a jump that is unlike all others of the file's functions.
 func label(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 

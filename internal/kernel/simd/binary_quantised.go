@@ -6,6 +6,7 @@ import "unsafe"
 // TFLite. They take any number of elements.
 type Pairs struct {
 	Set       Set
+	anyLength bool // else rows of at least 8 values, of which they compute a multiple of 8
 	kernels   [pairKinds][2]pairKernel[byte]
 	kernels16 [pairKinds]pairKernel[int16] // nil for kinds without 16-bit values
 }
@@ -70,15 +71,15 @@ type Pair struct {
 // or not. Rows of the operands are stepA and stepB values apart. The operand single (1 for a, 2
 // for b, 0 for neither) has one value for each row.
 func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, n, stepA, stepB, single int, q *Pair, signed bool) {
-	combine(f.kernels[kind][boolIndex(signed)], dst, a, b, n, stepA, stepB, single, q)
+	combine(f.kernels[kind][boolIndex(signed)], f.anyLength, dst, a, b, n, stepA, stepB, single, q)
 }
 
 // CombineWords is Combine for signed 16-bit values, for all kinds but PairPRelu.
 func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, n, stepA, stepB, single int, q *Pair) {
-	combine(f.kernels16[kind], dst, a, b, n, stepA, stepB, single, q)
+	combine(f.kernels16[kind], f.anyLength, dst, a, b, n, stepA, stepB, single, q)
 }
 
-func combine[T byte | int16](kernel pairKernel[T], dst, a, b []T, n, stepA, stepB, single int, q *Pair) {
+func combine[T byte | int16](kernel pairKernel[T], anyLength bool, dst, a, b []T, n, stepA, stepB, single int, q *Pair) {
 	if len(dst) == 0 {
 		return
 	}
@@ -90,5 +91,21 @@ func combine[T byte | int16](kernel pairKernel[T], dst, a, b []T, n, stepA, step
 		lastB = 0
 	}
 	_, _ = a[(rows-1)*stepA+lastA], b[(rows-1)*stepB+lastB]
-	kernel(&dst[0], &a[0], &b[0], rows, n, size*stepA, size*stepB, single, q)
+	whole := n
+	if !anyLength {
+		whole = n &^ 7
+	}
+	if whole > 0 {
+		kernel(&dst[0], &a[0], &b[0], rows, n, size*stepA, size*stepB, single, q)
+	}
+	if whole == n {
+		return
+	}
+	var x, y, z [8]T
+	for r := range rows {
+		copy(x[:], a[r*stepA+min(whole, lastA):r*stepA+lastA+1])
+		copy(y[:], b[r*stepB+min(whole, lastB):r*stepB+lastB+1])
+		kernel(&z[0], &x[0], &y[0], 1, 8, 0, 0, single, q)
+		copy(dst[r*n+whole:][:n-whole], z[:])
+	}
 }

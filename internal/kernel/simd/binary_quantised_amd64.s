@@ -2,6 +2,2215 @@
 
 #include "textflag.h"
 
+// func pairsumU8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairsumU8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVZXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVZXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKUSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairdifferenceU8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairdifferenceU8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVZXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVZXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y8, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKUSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairreverseU8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairreverseU8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVZXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVZXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y5, Y8, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKUSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairproductU8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairproductU8AVX2(SB), NOSPLIT, $352-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y3
+	VMOVUPS      Y3, 288(SP)
+	LEAQ         288(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y3
+	VMOVUPS      Y3, 320(SP)
+	LEAQ         320(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVZXBD    (DI), Y3
+	VPSUBD       (SP), Y3, Y3
+	VPMOVZXBD    (R8), Y4
+	VPSUBD       32(SP), Y4, Y4
+	VPMULLD      Y4, Y3, Y3
+	VPMULDQ      Y1, Y3, Y4
+	VMOVSHDUP    Y3, Y5
+	VPMULDQ      Y2, Y5, Y5
+	VPADDQ       Y0, Y4, Y4
+	VPADDQ       Y0, Y5, Y5
+	VMOVSHDUP    Y4, Y4
+	VPBLENDD     $0x55, Y4, Y5, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       192(SP), Y5, Y5
+	VPSRAD       $0x1f, Y3, Y3
+	VPAND        224(SP), Y3, Y3
+	VPADDD       Y3, Y5, Y5
+	VPSRAVD      160(SP), Y5, Y5
+	VPADDD       64(SP), Y5, Y5
+	VPMAXSD      96(SP), Y5, Y5
+	VPMINSD      128(SP), Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X3
+	VPACKSSDW    X3, X5, X5
+	VPACKUSWB    X5, X5, X5
+	VMOVQ        X5, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairsumS8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairsumS8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKSSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairdifferenceS8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairdifferenceS8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y8, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKSSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairreverseS8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairreverseS8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y5, Y8, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKSSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairproductS8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairproductS8AVX2(SB), NOSPLIT, $352-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y3
+	VMOVUPS      Y3, 288(SP)
+	LEAQ         288(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y3
+	VMOVUPS      Y3, 320(SP)
+	LEAQ         320(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXBD    (DI), Y3
+	VPSUBD       (SP), Y3, Y3
+	VPMOVSXBD    (R8), Y4
+	VPSUBD       32(SP), Y4, Y4
+	VPMULLD      Y4, Y3, Y3
+	VPMULDQ      Y1, Y3, Y4
+	VMOVSHDUP    Y3, Y5
+	VPMULDQ      Y2, Y5, Y5
+	VPADDQ       Y0, Y4, Y4
+	VPADDQ       Y0, Y5, Y5
+	VMOVSHDUP    Y4, Y4
+	VPBLENDD     $0x55, Y4, Y5, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       192(SP), Y5, Y5
+	VPSRAD       $0x1f, Y3, Y3
+	VPAND        224(SP), Y3, Y3
+	VPADDD       Y3, Y5, Y5
+	VPSRAVD      160(SP), Y5, Y5
+	VPADDD       64(SP), Y5, Y5
+	VPMAXSD      96(SP), Y5, Y5
+	VPMINSD      128(SP), Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X3
+	VPACKSSDW    X3, X5, X5
+	VPACKSSWB    X5, X5, X5
+	VMOVQ        X5, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairsumS16AVX2(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairsumS16AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXWD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXWD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VMOVDQU      X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*2), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairdifferenceS16AVX2(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairdifferenceS16AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXWD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXWD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y8, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VMOVDQU      X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*2), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairreverseS16AVX2(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairreverseS16AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXWD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXWD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y5, Y8, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VMOVDQU      X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*2), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairproductS16AVX2(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairproductS16AVX2(SB), NOSPLIT, $352-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y3
+	VMOVUPS      Y3, 288(SP)
+	LEAQ         288(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y3
+	VMOVUPS      Y3, 320(SP)
+	LEAQ         320(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXWD    (DI), Y3
+	VPSUBD       (SP), Y3, Y3
+	VPMOVSXWD    (R8), Y4
+	VPSUBD       32(SP), Y4, Y4
+	VPMULLD      Y4, Y3, Y3
+	VPMULDQ      Y1, Y3, Y4
+	VMOVSHDUP    Y3, Y5
+	VPMULDQ      Y2, Y5, Y5
+	VPADDQ       Y0, Y4, Y4
+	VPADDQ       Y0, Y5, Y5
+	VMOVSHDUP    Y4, Y4
+	VPBLENDD     $0x55, Y4, Y5, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       192(SP), Y5, Y5
+	VPSRAD       $0x1f, Y3, Y3
+	VPAND        224(SP), Y3, Y3
+	VPADDD       Y3, Y5, Y5
+	VPSRAVD      160(SP), Y5, Y5
+	VPADDD       64(SP), Y5, Y5
+	VPMAXSD      96(SP), Y5, Y5
+	VPMINSD      128(SP), Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X3
+	VPACKSSDW    X3, X5, X5
+	VMOVDQU      X5, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*2), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairpreluU8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairpreluU8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVZXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVZXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VMOVDQU      Y5, Y7
+	VPSLLVD      416(SP), Y5, Y8
+	VPMULDQ      Y3, Y8, Y9
+	VMOVSHDUP    Y8, Y10
+	VPMULDQ      Y4, Y10, Y10
+	VPADDQ       Y0, Y9, Y9
+	VPADDQ       Y0, Y10, Y10
+	VMOVSHDUP    Y9, Y9
+	VPBLENDD     $0x55, Y9, Y10, Y10
+	VPADDD       Y8, Y10, Y10
+	VPADDD       320(SP), Y10, Y10
+	VPSRAD       $0x1f, Y8, Y8
+	VPAND        352(SP), Y8, Y8
+	VPADDD       Y8, Y10, Y10
+	VPSRAVD      288(SP), Y10, Y10
+	VPMULLD      Y6, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y8
+	VPMULDQ      Y2, Y8, Y8
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y8, Y8
+	VPADDD       Y5, Y8, Y8
+	VPADDD       192(SP), Y8, Y8
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPSRAVD      160(SP), Y8, Y8
+	VBLENDVPS    Y7, Y8, Y10, Y8
+	VPADDD       64(SP), Y8, Y8
+	VPMAXSD      96(SP), Y8, Y8
+	VPMINSD      128(SP), Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X5
+	VPACKSSDW    X5, X8, X8
+	VPACKUSWB    X8, X8, X8
+	VMOVQ        X8, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairsquareU8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairsquareU8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVZXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVZXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y8, Y5, Y5
+	VPMULLD      Y5, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKUSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairpreluS8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairpreluS8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VMOVDQU      Y5, Y7
+	VPSLLVD      416(SP), Y5, Y8
+	VPMULDQ      Y3, Y8, Y9
+	VMOVSHDUP    Y8, Y10
+	VPMULDQ      Y4, Y10, Y10
+	VPADDQ       Y0, Y9, Y9
+	VPADDQ       Y0, Y10, Y10
+	VMOVSHDUP    Y9, Y9
+	VPBLENDD     $0x55, Y9, Y10, Y10
+	VPADDD       Y8, Y10, Y10
+	VPADDD       320(SP), Y10, Y10
+	VPSRAD       $0x1f, Y8, Y8
+	VPAND        352(SP), Y8, Y8
+	VPADDD       Y8, Y10, Y10
+	VPSRAVD      288(SP), Y10, Y10
+	VPMULLD      Y6, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y8
+	VPMULDQ      Y2, Y8, Y8
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y8, Y8
+	VPADDD       Y5, Y8, Y8
+	VPADDD       192(SP), Y8, Y8
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPSRAVD      160(SP), Y8, Y8
+	VBLENDVPS    Y7, Y8, Y10, Y8
+	VPADDD       64(SP), Y8, Y8
+	VPMAXSD      96(SP), Y8, Y8
+	VPMINSD      128(SP), Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X5
+	VPACKSSDW    X5, X8, X8
+	VPACKSSWB    X8, X8, X8
+	VMOVQ        X8, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairsquareS8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairsquareS8AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000008, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXBD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXBD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSLLVD      448(SP), Y5, Y5
+	VPSLLVD      416(SP), Y6, Y6
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y8, Y5, Y5
+	VPMULLD      Y5, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VPACKSSWB    X7, X7, X7
+	VMOVQ        X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x08, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*1), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairsquareS16AVX2(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairsquareS16AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXWD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VPMOVSXWD    (R8), Y6
+	VPSUBD       32(SP), Y6, Y6
+	VPSUBD       480(SP), Y5, Y5
+	VPSRAD       $0x01, Y5, Y5
+	VPMULDQ      Y3, Y6, Y7
+	VMOVSHDUP    Y6, Y8
+	VPMULDQ      Y4, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       320(SP), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPAND        352(SP), Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPSRAVD      288(SP), Y8, Y8
+	VPSUBD       Y8, Y5, Y5
+	VPMULLD      Y5, Y5, Y5
+	VPMULDQ      Y1, Y5, Y6
+	VMOVSHDUP    Y5, Y7
+	VPMULDQ      Y2, Y7, Y7
+	VPADDQ       Y0, Y6, Y6
+	VPADDQ       Y0, Y7, Y7
+	VMOVSHDUP    Y6, Y6
+	VPBLENDD     $0x55, Y6, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       192(SP), Y7, Y7
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPSRAVD      160(SP), Y7, Y7
+	VPADDD       64(SP), Y7, Y7
+	VPMAXSD      96(SP), Y7, Y7
+	VPMINSD      128(SP), Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X5
+	VPACKSSDW    X5, X7, X7
+	VMOVDQU      X7, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*2), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func pairleakyS16AVX2(dst *int16, a *int16, b *int16, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2
+TEXT ·pairleakyS16AVX2(SB), NOSPLIT, $576-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	MOVQ         $0x0000000080000000, R8
+	VMOVQ        R8, X0
+	VPBROADCASTQ X0, Y0
+	VPBROADCASTD (DI), Y1
+	VMOVDQU      Y1, (SP)
+	VPBROADCASTD 4(DI), Y1
+	VMOVDQU      Y1, 32(SP)
+	VPBROADCASTD 44(DI), Y1
+	VMOVDQU      Y1, 64(SP)
+	VPBROADCASTD 48(DI), Y1
+	VMOVDQU      Y1, 96(SP)
+	VPBROADCASTD 52(DI), Y1
+	VMOVDQU      Y1, 128(SP)
+	VPBROADCASTD 32(DI), Y1
+	VMOVDQU      Y1, 160(SP)
+	VPBROADCASTD 36(DI), Y1
+	VMOVDQU      Y1, 192(SP)
+	VPBROADCASTD 40(DI), Y1
+	VMOVDQU      Y1, 224(SP)
+	VPBROADCASTD 28(DI), Y1
+	VMOVDQU      Y1, 256(SP)
+	VMOVUPS      256(SP), Y1
+	VPSRLQ       $0x20, Y1, Y2
+	VPBROADCASTD 16(DI), Y3
+	VMOVDQU      Y3, 288(SP)
+	VPBROADCASTD 20(DI), Y3
+	VMOVDQU      Y3, 320(SP)
+	VPBROADCASTD 24(DI), Y3
+	VMOVDQU      Y3, 352(SP)
+	VPBROADCASTD 12(DI), Y3
+	VMOVDQU      Y3, 384(SP)
+	VMOVUPS      384(SP), Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBROADCASTD 8(DI), Y5
+	VMOVDQU      Y5, 416(SP)
+	VPCMPEQD     Y6, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      Y5, 448(SP)
+	VMOVDQU      Y6, 480(SP)
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTW (CX), Y5
+	VMOVUPS      Y5, 512(SP)
+	LEAQ         512(SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTW (DX), Y5
+	VMOVUPS      Y5, 544(SP)
+	LEAQ         544(SP), R8
+	XORQ         R10, R10
+
+moves2:
+	SHRQ $0x03, R11
+
+step:
+	VPMOVSXWD    (DI), Y5
+	VPSUBD       (SP), Y5, Y5
+	VMOVDQU      Y5, Y6
+	VPSLLVD      416(SP), Y5, Y7
+	VPMULDQ      Y3, Y7, Y8
+	VMOVSHDUP    Y7, Y9
+	VPMULDQ      Y4, Y9, Y9
+	VPADDQ       Y0, Y8, Y8
+	VPADDQ       Y0, Y9, Y9
+	VMOVSHDUP    Y8, Y8
+	VPBLENDD     $0x55, Y8, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VPADDD       320(SP), Y9, Y9
+	VPSRAD       $0x1f, Y7, Y7
+	VPAND        352(SP), Y7, Y7
+	VPADDD       Y7, Y9, Y9
+	VPSRAVD      288(SP), Y9, Y9
+	VPSLLVD      32(SP), Y5, Y5
+	VPMULDQ      Y1, Y5, Y7
+	VMOVSHDUP    Y5, Y8
+	VPMULDQ      Y2, Y8, Y8
+	VPADDQ       Y0, Y7, Y7
+	VPADDQ       Y0, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0x55, Y7, Y8, Y8
+	VPADDD       Y5, Y8, Y8
+	VPADDD       192(SP), Y8, Y8
+	VPSRAD       $0x1f, Y5, Y5
+	VPAND        224(SP), Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPSRAVD      160(SP), Y8, Y8
+	VBLENDVPS    Y6, Y8, Y9, Y8
+	VPADDD       64(SP), Y8, Y8
+	VPMAXSD      96(SP), Y8, Y8
+	VPMINSD      128(SP), Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X5
+	VPACKSSDW    X5, X8, X8
+	VMOVDQU      X8, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	SUBQ         $0x01, R11
+	JNZ          step
+	LEAQ         (AX)(SI*2), AX
+	ADDQ         stepA+40(FP), CX
+	ADDQ         stepB+48(FP), DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
 // func pairsumU8AVX512(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, BMI2
 TEXT ·pairsumU8AVX512(SB), NOSPLIT, $64-72
@@ -21,15 +2230,17 @@ TEXT ·pairsumU8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -173,15 +2384,17 @@ TEXT ·pairdifferenceU8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -325,15 +2538,17 @@ TEXT ·pairreverseU8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -477,10 +2692,11 @@ TEXT ·pairproductU8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
 
 row:
@@ -593,15 +2809,17 @@ TEXT ·pairsumS8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -745,15 +2963,17 @@ TEXT ·pairdifferenceS8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -897,15 +3117,17 @@ TEXT ·pairreverseS8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -1049,10 +3271,11 @@ TEXT ·pairproductS8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
 
 row:
@@ -1165,15 +3388,17 @@ TEXT ·pairsumS16AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -1317,15 +3542,17 @@ TEXT ·pairdifferenceS16AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -1469,15 +3696,17 @@ TEXT ·pairreverseS16AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -1621,10 +3850,11 @@ TEXT ·pairproductS16AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
 
 row:
@@ -1737,15 +3967,17 @@ TEXT ·pairpreluU8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -1891,15 +4123,17 @@ TEXT ·pairsquareU8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -2045,15 +4279,17 @@ TEXT ·pairpreluS8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -2199,15 +4435,17 @@ TEXT ·pairsquareS8AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -2353,15 +4591,17 @@ TEXT ·pairsquareS16AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17
@@ -2507,15 +4747,17 @@ TEXT ·pairleakyS16AVX512(SB), NOSPLIT, $64-72
 	VPBROADCASTD 44(DI), Z3
 	VPBROADCASTD 48(DI), Z4
 	VPBROADCASTD 52(DI), Z5
-	VPBROADCASTD 28(DI), Z6
 	VPBROADCASTD 32(DI), Z8
 	VPBROADCASTD 36(DI), Z9
 	VPBROADCASTD 40(DI), Z10
+	VPBROADCASTD 28(DI), Z6
+	VMOVUPS      Z6, Z6
 	VPSRLQ       $0x20, Z6, Z7
-	VPBROADCASTD 12(DI), Z11
 	VPBROADCASTD 16(DI), Z13
 	VPBROADCASTD 20(DI), Z14
 	VPBROADCASTD 24(DI), Z15
+	VPBROADCASTD 12(DI), Z11
+	VMOVUPS      Z11, Z11
 	VPSRLQ       $0x20, Z11, Z12
 	VPBROADCASTD 8(DI), Z16
 	VPTERNLOGD   $0xff, Z17, Z17, Z17

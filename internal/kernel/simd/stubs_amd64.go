@@ -2430,55 +2430,109 @@ func ordered6AVX2(t *IntTile)
 func orderedSumsAVX2(sums, src *float32, step, n int)
 
 //go:noescape
+func pairdifferenceS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairdifferenceS16AVX512(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairdifferenceS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairdifferenceS8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairdifferenceU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairdifferenceU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairleakyS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairleakyS16AVX512(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairpreluS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairpreluS8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairpreluU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairpreluU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairproductS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairproductS16AVX512(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairproductS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairproductS8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairproductU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairproductU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairreverseS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairreverseS16AVX512(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairreverseS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairreverseS8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairreverseU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairreverseU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairsquareS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairsquareS16AVX512(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairsquareS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairsquareS8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairsquareU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairsquareU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairsumS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairsumS16AVX512(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairsumS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairsumS8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairsumU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairsumU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
