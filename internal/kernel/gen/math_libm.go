@@ -34,12 +34,13 @@ func curves(a *asm) {
 	a.libmSigmoid()
 	a.libmSigmoidWide()
 	a.libmTanh()
+	a.libmTanhNarrow()
 	a.libmLog()
 	a.libmWave()
 	a.shares()
 }
 
-// curveLoop is a loop over four values at a time.
+// curveLoop is a loop over eight values at a time.
 type curveLoop struct {
 	*asm
 	table    reg.Register
@@ -67,55 +68,19 @@ func (a *asm) libmLoop() *curveLoop {
 	return c
 }
 
-// expOf is Exp of package libm for four float32. Values of which nothing is left are not
-// computed: some processors take a hundred times as long for numbers that are too small.
-func (c *curveLoop) expOf(x reg.VecVirtual) reg.VecVirtual {
-	d, kd, r, p, q := c.YMM(), c.YMM(), c.YMM(), c.YMM(), c.YMM()
-	k := c.YMM()
-	none, some := c.XMM(), c.XMM()
-	c.VCMPPS(operand.U8(17), c.at(libmBelow), x, none)
-	c.VANDNPS(x, none, some)
-	c.VCVTPS2PD(some, d)
-	c.VMULPD(c.at(libmScale), d, d)
-	c.VADDPD(c.at(libmShift), d, k)
-	c.VSUBPD(c.at(libmShift), k, kd)
-	c.VSUBPD(kd, d, r)
-	s := c.scaled(k)
-	c.VMULPD(c.at(libmC0), r, p)
-	c.VADDPD(c.at(libmC1), p, p)
-	c.VMULPD(r, r, q)
-	c.VMULPD(q, p, p)
-	c.VMULPD(c.at(libmC2), r, q)
-	c.VADDPD(c.at(libmOne), q, q)
-	c.VADDPD(q, p, p)
-	c.VMULPD(s, p, p)
-	e, far := c.XMM(), c.XMM()
-	c.VCVTPD2PSY(p, e)
-	inf := c.XMM()
-	c.VMOVUPS(c.at(libmInf), inf)
-	c.VCMPPS(operand.U8(30), c.at(libmAbove), x, far)
-	c.VBLENDVPS(far, inf, e, e)
-	c.VANDNPS(e, none, e)
-	return e
-}
-
 // libmExp writes the exponential of (x - top)·beta.
 func (a *asm) libmExp() {
 	a.function("libmExpAVX2", "func(dst, src *float32, n int, top, beta float32, t *LibmTable)")
 	c := a.libmLoop()
 	n := a.Load(a.Param("n"), a.GP64())
-	top, beta := a.XMM(), a.XMM()
-	a.Load(a.Param("top"), top)
-	a.VBROADCASTSS(top, top)
-	a.Load(a.Param("beta"), beta)
-	a.VBROADCASTSS(beta, beta)
-	a.loop(n, 4, func() {
-		x := a.XMM()
-		a.VMOVUPS(at(c.src, 0), x)
+	top, beta := a.spreadParam("top"), a.spreadParam("beta")
+	a.eights("libmExpAVX2", n, func(mask reg.Register) {
+		x := a.YMM()
+		a.loadSomeOf8(at(c.src, 0), mask, x)
 		a.VSUBPS(top, x, x)
 		a.VMULPS(beta, x, x)
-		a.VMOVUPS(c.expOf(x), at(c.dst, 0))
-	}, step{c.src, 16}, step{c.dst, 16})
+		a.storeSomeOf8(c.expOfEight(x), mask, at(c.dst, 0))
+	}, step{c.src, 32}, step{c.dst, 32})
 	a.VZEROUPPER()
 	a.RET()
 }
@@ -161,7 +126,7 @@ func (c *libmWide) single(place int) reg.VecVirtual {
 }
 
 // exp is Exp of package libm. Above the limit, which changes no result, it is as there; below the
-// other one nothing is left, see [curveLoop.expOf]. some is a mask to use.
+// other one nothing is left, see [curveLoop.expOfEight]. some is a mask to use.
 func (c *libmWide) exp(x reg.VecVirtual, some reg.Register) reg.VecVirtual {
 	y, far := c.ZMM(), c.YMM()
 	c.VMINPS(x, c.most, y) // NaN passes
@@ -262,21 +227,21 @@ func (a *asm) libmSigmoid() {
 	a.function("libmSigmoidAVX2", "func(dst, src *float32, n int, t *LibmTable)")
 	c := a.libmLoop()
 	n := a.Load(a.Param("n"), a.GP64())
-	a.loop(n, 4, func() {
-		x, turned, low, one, y := a.XMM(), a.XMM(), a.XMM(), a.XMM(), a.XMM()
-		a.VMOVUPS(at(c.src, 0), x)
+	a.eights("libmSigmoidAVX2", n, func(mask reg.Register) {
+		x, turned, low, one, y := a.YMM(), a.YMM(), a.YMM(), a.YMM(), a.YMM()
+		a.loadSomeOf8(at(c.src, 0), mask, x)
 		a.VXORPS(c.at(libmSign), x, turned)
 		a.VCMPPS(operand.U8(17), c.at(libmBottom), x, low)
 		a.VBLENDVPS(low, x, turned, turned)
-		e := c.expOf(turned)
+		e := c.expOfEight(turned)
 		a.VMOVUPS(c.at(libmOnes), one)
 		a.VADDPS(one, e, y)
 		a.VDIVPS(y, one, y)
 		a.VBLENDVPS(low, e, y, y)
 		a.VCMPPS(operand.U8(30), c.at(libmTop), x, low)
 		a.VBLENDVPS(low, one, y, y)
-		a.VMOVUPS(y, at(c.dst, 0))
-	}, step{c.src, 16}, step{c.dst, 16})
+		a.storeSomeOf8(y, mask, at(c.dst, 0))
+	}, step{c.src, 32}, step{c.dst, 32})
 	a.VZEROUPPER()
 	a.RET()
 }

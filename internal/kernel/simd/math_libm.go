@@ -8,10 +8,9 @@ import (
 // Curves holds kernels of elementary functions. The functions with a table of package libm follow
 // its arithmetic step by step and are bit-exact.
 type Curves struct {
-	Set          Set
-	libmMultiple int // n of libmExp and libmSigmoid is a multiple of this
-	libmExp      func(dst, src *float32, n int, top, beta float32, t *LibmTable)
-	libmSigmoid  func(dst, src *float32, n int, t *LibmTable)
+	Set         Set
+	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
+	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
 	// The following kernels are nil if absent.
 	libmTanh func(dst, src *float32, n int)
 	libmElu  func(dst, src *float32, n int)
@@ -124,7 +123,7 @@ func NewLibmTable(scale, shift float64, c [3]float64, above, below, top, bottom 
 // LibmExp writes e^((src-top)·beta), bit-exact to package libm. As all Libm methods, it returns
 // the number of values written; the caller computes the rest.
 func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) int {
-	n := len(dst) / c.libmMultiple * c.libmMultiple
+	n := len(dst)
 	if n > 0 {
 		_ = src[n-1]
 		c.libmExp(&dst[0], &src[0], n, top, beta, t)
@@ -154,7 +153,7 @@ func (c *Curves) Shares(dst, src, by []float32, n int) bool {
 
 // LibmSigmoid writes 1/(1+e^-src), bit-exact to package libm.
 func (c *Curves) LibmSigmoid(dst, src []float32, t *LibmTable) int {
-	n := len(dst) / c.libmMultiple * c.libmMultiple
+	n := len(dst)
 	if n > 0 {
 		_ = src[n-1]
 		c.libmSigmoid(&dst[0], &src[0], n, t)

@@ -9,47 +9,148 @@ TEXT ·libmExpAVX2(SB), NOSPLIT, $0-40
 	MOVQ         src+8(FP), CX
 	MOVQ         t+32(FP), DX
 	MOVQ         n+16(FP), BX
-	VMOVSS       top+24(FP), X0
-	VBROADCASTSS X0, X0
-	VMOVSS       beta+28(FP), X1
-	VBROADCASTSS X1, X1
+	MOVL         top+24(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	MOVL         beta+28(FP), SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
 
-step:
-	VMOVUPS    (CX), X2
-	VSUBPS     X0, X2, X2
-	VMULPS     X1, X2, X2
-	VCMPPS     $0x11, 256(DX), X2, X6
-	VANDNPS    X2, X6, X3
-	VCVTPS2PD  X3, Y3
-	VMULPD     (DX), Y3, Y3
-	VADDPD     32(DX), Y3, Y5
-	VSUBPD     32(DX), Y5, Y4
-	VSUBPD     Y4, Y3, Y3
-	VPAND      192(DX), Y5, Y4
-	VPCMPEQD   Y8, Y8, Y8
-	VPGATHERQQ Y8, 512(DX)(Y4*8), Y7
-	VPSLLQ     $0x2f, Y5, Y5
-	VPADDQ     Y5, Y7, Y7
-	VMULPD     64(DX), Y3, Y4
-	VADDPD     96(DX), Y4, Y4
-	VMULPD     Y3, Y3, Y5
-	VMULPD     Y5, Y4, Y4
-	VMULPD     128(DX), Y3, Y5
-	VADDPD     160(DX), Y5, Y5
-	VADDPD     Y5, Y4, Y4
-	VMULPD     Y7, Y4, Y4
-	VCVTPD2PSY Y4, X3
-	VMOVUPS    288(DX), X4
-	VCMPPS     $0x1e, 224(DX), X2, X2
-	VBLENDVPS  X2, X4, X3, X3
-	VANDNPS    X3, X6, X3
-	VMOVUPS    X3, (AX)
-	ADDQ       $0x10, CX
-	ADDQ       $0x10, AX
-	SUBQ       $0x04, BX
-	JNZ        step
+eight:
+	SUBQ         $0x08, BX
+	JLT          few
+	VMOVUPS      (CX), Y2
+	VSUBPS       Y0, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VCMPPS       $0x11, 256(DX), Y2, Y3
+	VMOVUPS      448(DX), Y4
+	VMINPS       Y2, Y4, Y4
+	VANDNPS      Y4, Y3, Y4
+	VEXTRACTF128 $0x01, Y4, X2
+	VCVTPS2PD    X4, Y4
+	VMULPD       (DX), Y4, Y4
+	VADDPD       32(DX), Y4, Y11
+	VSUBPD       32(DX), Y11, Y10
+	VSUBPD       Y10, Y4, Y4
+	VPAND        192(DX), Y11, Y10
+	VPCMPEQD     Y12, Y12, Y12
+	VPGATHERQQ   Y12, 512(DX)(Y10*8), Y5
+	VPSLLQ       $0x2f, Y11, Y11
+	VPADDQ       Y11, Y5, Y5
+	VMULPD       64(DX), Y4, Y10
+	VADDPD       96(DX), Y10, Y10
+	VMULPD       Y4, Y4, Y11
+	VMULPD       Y11, Y10, Y10
+	VMULPD       128(DX), Y4, Y11
+	VADDPD       160(DX), Y11, Y11
+	VADDPD       Y11, Y10, Y10
+	VMULPD       Y5, Y10, Y10
+	VCVTPD2PSY   Y10, X6
+	VCVTPS2PD    X2, Y2
+	VMULPD       (DX), Y2, Y2
+	VADDPD       32(DX), Y2, Y10
+	VSUBPD       32(DX), Y10, Y4
+	VSUBPD       Y4, Y2, Y2
+	VPAND        192(DX), Y10, Y4
+	VPCMPEQD     Y11, Y11, Y11
+	VPGATHERQQ   Y11, 512(DX)(Y4*8), Y7
+	VPSLLQ       $0x2f, Y10, Y10
+	VPADDQ       Y10, Y7, Y7
+	VMULPD       64(DX), Y2, Y4
+	VADDPD       96(DX), Y4, Y4
+	VMULPD       Y2, Y2, Y10
+	VMULPD       Y10, Y4, Y4
+	VMULPD       128(DX), Y2, Y10
+	VADDPD       160(DX), Y10, Y10
+	VADDPD       Y10, Y4, Y4
+	VMULPD       Y7, Y4, Y4
+	VCVTPD2PSY   Y4, X2
+	VINSERTF128  $0x01, X2, Y6, Y2
+	VANDNPS      Y2, Y3, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	JMP          eight
+
+few:
+	ADDQ         $0x08, BX
+	JZ           end
+	LEAQ         libmExpAVX2Masks<>+0(SB), SI
+	SHLQ         $0x02, BX
+	SUBQ         BX, SI
+	VMOVUPS      32(SI), Y2
+	SHRQ         $0x02, BX
+	VMASKMOVPS   (CX), Y2, Y3
+	VSUBPS       Y0, Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VCMPPS       $0x11, 256(DX), Y3, Y0
+	VMOVUPS      448(DX), Y1
+	VMINPS       Y3, Y1, Y1
+	VANDNPS      Y1, Y0, Y1
+	VEXTRACTF128 $0x01, Y1, X3
+	VCVTPS2PD    X1, Y1
+	VMULPD       (DX), Y1, Y1
+	VADDPD       32(DX), Y1, Y5
+	VSUBPD       32(DX), Y5, Y4
+	VSUBPD       Y4, Y1, Y1
+	VPAND        192(DX), Y5, Y4
+	VPCMPEQD     Y7, Y7, Y7
+	VPGATHERQQ   Y7, 512(DX)(Y4*8), Y8
+	VPSLLQ       $0x2f, Y5, Y5
+	VPADDQ       Y5, Y8, Y8
+	VMULPD       64(DX), Y1, Y4
+	VADDPD       96(DX), Y4, Y4
+	VMULPD       Y1, Y1, Y5
+	VMULPD       Y5, Y4, Y4
+	VMULPD       128(DX), Y1, Y5
+	VADDPD       160(DX), Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	VMULPD       Y8, Y4, Y4
+	VCVTPD2PSY   Y4, X6
+	VCVTPS2PD    X3, Y1
+	VMULPD       (DX), Y1, Y1
+	VADDPD       32(DX), Y1, Y4
+	VSUBPD       32(DX), Y4, Y3
+	VSUBPD       Y3, Y1, Y1
+	VPAND        192(DX), Y4, Y3
+	VPCMPEQD     Y5, Y5, Y5
+	VPGATHERQQ   Y5, 512(DX)(Y3*8), Y9
+	VPSLLQ       $0x2f, Y4, Y4
+	VPADDQ       Y4, Y9, Y9
+	VMULPD       64(DX), Y1, Y3
+	VADDPD       96(DX), Y3, Y3
+	VMULPD       Y1, Y1, Y4
+	VMULPD       Y4, Y3, Y3
+	VMULPD       128(DX), Y1, Y4
+	VADDPD       160(DX), Y4, Y4
+	VADDPD       Y4, Y3, Y3
+	VMULPD       Y9, Y3, Y3
+	VCVTPD2PSY   Y3, X1
+	VINSERTF128  $0x01, X1, Y6, Y1
+	VANDNPS      Y1, Y0, Y1
+	VMASKMOVPS   Y1, Y2, (AX)
+
+end:
 	VZEROUPPER
 	RET
+
+DATA libmExpAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA libmExpAVX2Masks<>+32(SB)/4, $0x00000000
+DATA libmExpAVX2Masks<>+36(SB)/4, $0x00000000
+DATA libmExpAVX2Masks<>+40(SB)/4, $0x00000000
+DATA libmExpAVX2Masks<>+44(SB)/4, $0x00000000
+DATA libmExpAVX2Masks<>+48(SB)/4, $0x00000000
+DATA libmExpAVX2Masks<>+52(SB)/4, $0x00000000
+DATA libmExpAVX2Masks<>+56(SB)/4, $0x00000000
+DATA libmExpAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL libmExpAVX2Masks<>(SB), RODATA|NOPTR, $64
 
 // func libmExpAVX512(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
@@ -295,49 +396,155 @@ TEXT ·libmSigmoidAVX2(SB), NOSPLIT, $0-32
 	MOVQ t+24(FP), DX
 	MOVQ n+16(FP), BX
 
-step:
-	VMOVUPS    (CX), X0
-	VXORPS     320(DX), X0, X1
-	VCMPPS     $0x11, 416(DX), X0, X2
-	VBLENDVPS  X2, X0, X1, X1
-	VCMPPS     $0x11, 256(DX), X1, X6
-	VANDNPS    X1, X6, X3
-	VCVTPS2PD  X3, Y3
-	VMULPD     (DX), Y3, Y3
-	VADDPD     32(DX), Y3, Y5
-	VSUBPD     32(DX), Y5, Y4
-	VSUBPD     Y4, Y3, Y3
-	VPAND      192(DX), Y5, Y4
-	VPCMPEQD   Y8, Y8, Y8
-	VPGATHERQQ Y8, 512(DX)(Y4*8), Y7
-	VPSLLQ     $0x2f, Y5, Y5
-	VPADDQ     Y5, Y7, Y7
-	VMULPD     64(DX), Y3, Y4
-	VADDPD     96(DX), Y4, Y4
-	VMULPD     Y3, Y3, Y5
-	VMULPD     Y5, Y4, Y4
-	VMULPD     128(DX), Y3, Y5
-	VADDPD     160(DX), Y5, Y5
-	VADDPD     Y5, Y4, Y4
-	VMULPD     Y7, Y4, Y4
-	VCVTPD2PSY Y4, X3
-	VMOVUPS    288(DX), X4
-	VCMPPS     $0x1e, 224(DX), X1, X1
-	VBLENDVPS  X1, X4, X3, X3
-	VANDNPS    X3, X6, X3
-	VMOVUPS    352(DX), X1
-	VADDPS     X1, X3, X4
-	VDIVPS     X4, X1, X4
-	VBLENDVPS  X2, X3, X4, X4
-	VCMPPS     $0x1e, 384(DX), X0, X2
-	VBLENDVPS  X2, X1, X4, X4
-	VMOVUPS    X4, (AX)
-	ADDQ       $0x10, CX
-	ADDQ       $0x10, AX
-	SUBQ       $0x04, BX
-	JNZ        step
+eight:
+	SUBQ         $0x08, BX
+	JLT          few
+	VMOVUPS      (CX), Y0
+	VXORPS       320(DX), Y0, Y1
+	VCMPPS       $0x11, 416(DX), Y0, Y2
+	VBLENDVPS    Y2, Y0, Y1, Y1
+	VCMPPS       $0x11, 256(DX), Y1, Y3
+	VMOVUPS      448(DX), Y4
+	VMINPS       Y1, Y4, Y4
+	VANDNPS      Y4, Y3, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VCVTPS2PD    X4, Y4
+	VMULPD       (DX), Y4, Y4
+	VADDPD       32(DX), Y4, Y11
+	VSUBPD       32(DX), Y11, Y10
+	VSUBPD       Y10, Y4, Y4
+	VPAND        192(DX), Y11, Y10
+	VPCMPEQD     Y12, Y12, Y12
+	VPGATHERQQ   Y12, 512(DX)(Y10*8), Y5
+	VPSLLQ       $0x2f, Y11, Y11
+	VPADDQ       Y11, Y5, Y5
+	VMULPD       64(DX), Y4, Y10
+	VADDPD       96(DX), Y10, Y10
+	VMULPD       Y4, Y4, Y11
+	VMULPD       Y11, Y10, Y10
+	VMULPD       128(DX), Y4, Y11
+	VADDPD       160(DX), Y11, Y11
+	VADDPD       Y11, Y10, Y10
+	VMULPD       Y5, Y10, Y10
+	VCVTPD2PSY   Y10, X6
+	VCVTPS2PD    X1, Y1
+	VMULPD       (DX), Y1, Y1
+	VADDPD       32(DX), Y1, Y10
+	VSUBPD       32(DX), Y10, Y4
+	VSUBPD       Y4, Y1, Y1
+	VPAND        192(DX), Y10, Y4
+	VPCMPEQD     Y11, Y11, Y11
+	VPGATHERQQ   Y11, 512(DX)(Y4*8), Y7
+	VPSLLQ       $0x2f, Y10, Y10
+	VPADDQ       Y10, Y7, Y7
+	VMULPD       64(DX), Y1, Y4
+	VADDPD       96(DX), Y4, Y4
+	VMULPD       Y1, Y1, Y10
+	VMULPD       Y10, Y4, Y4
+	VMULPD       128(DX), Y1, Y10
+	VADDPD       160(DX), Y10, Y10
+	VADDPD       Y10, Y4, Y4
+	VMULPD       Y7, Y4, Y4
+	VCVTPD2PSY   Y4, X1
+	VINSERTF128  $0x01, X1, Y6, Y1
+	VANDNPS      Y1, Y3, Y1
+	VMOVUPS      352(DX), Y3
+	VADDPS       Y3, Y1, Y4
+	VDIVPS       Y4, Y3, Y4
+	VBLENDVPS    Y2, Y1, Y4, Y4
+	VCMPPS       $0x1e, 384(DX), Y0, Y2
+	VBLENDVPS    Y2, Y3, Y4, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	JMP          eight
+
+few:
+	ADDQ         $0x08, BX
+	JZ           end
+	LEAQ         libmSigmoidAVX2Masks<>+0(SB), SI
+	SHLQ         $0x02, BX
+	SUBQ         BX, SI
+	VMOVUPS      32(SI), Y0
+	SHRQ         $0x02, BX
+	VMASKMOVPS   (CX), Y0, Y1
+	VXORPS       320(DX), Y1, Y2
+	VCMPPS       $0x11, 416(DX), Y1, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VCMPPS       $0x11, 256(DX), Y2, Y4
+	VMOVUPS      448(DX), Y5
+	VMINPS       Y2, Y5, Y5
+	VANDNPS      Y5, Y4, Y5
+	VEXTRACTF128 $0x01, Y5, X2
+	VCVTPS2PD    X5, Y5
+	VMULPD       (DX), Y5, Y5
+	VADDPD       32(DX), Y5, Y10
+	VSUBPD       32(DX), Y10, Y7
+	VSUBPD       Y7, Y5, Y5
+	VPAND        192(DX), Y10, Y7
+	VPCMPEQD     Y11, Y11, Y11
+	VPGATHERQQ   Y11, 512(DX)(Y7*8), Y8
+	VPSLLQ       $0x2f, Y10, Y10
+	VPADDQ       Y10, Y8, Y8
+	VMULPD       64(DX), Y5, Y7
+	VADDPD       96(DX), Y7, Y7
+	VMULPD       Y5, Y5, Y10
+	VMULPD       Y10, Y7, Y7
+	VMULPD       128(DX), Y5, Y10
+	VADDPD       160(DX), Y10, Y10
+	VADDPD       Y10, Y7, Y7
+	VMULPD       Y8, Y7, Y7
+	VCVTPD2PSY   Y7, X6
+	VCVTPS2PD    X2, Y2
+	VMULPD       (DX), Y2, Y2
+	VADDPD       32(DX), Y2, Y7
+	VSUBPD       32(DX), Y7, Y5
+	VSUBPD       Y5, Y2, Y2
+	VPAND        192(DX), Y7, Y5
+	VPCMPEQD     Y8, Y8, Y8
+	VPGATHERQQ   Y8, 512(DX)(Y5*8), Y9
+	VPSLLQ       $0x2f, Y7, Y7
+	VPADDQ       Y7, Y9, Y9
+	VMULPD       64(DX), Y2, Y5
+	VADDPD       96(DX), Y5, Y5
+	VMULPD       Y2, Y2, Y7
+	VMULPD       Y7, Y5, Y5
+	VMULPD       128(DX), Y2, Y7
+	VADDPD       160(DX), Y7, Y7
+	VADDPD       Y7, Y5, Y5
+	VMULPD       Y9, Y5, Y5
+	VCVTPD2PSY   Y5, X2
+	VINSERTF128  $0x01, X2, Y6, Y2
+	VANDNPS      Y2, Y4, Y2
+	VMOVUPS      352(DX), Y4
+	VADDPS       Y4, Y2, Y5
+	VDIVPS       Y5, Y4, Y5
+	VBLENDVPS    Y3, Y2, Y5, Y5
+	VCMPPS       $0x1e, 384(DX), Y1, Y3
+	VBLENDVPS    Y3, Y4, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)
+
+end:
 	VZEROUPPER
 	RET
+
+DATA libmSigmoidAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA libmSigmoidAVX2Masks<>+32(SB)/4, $0x00000000
+DATA libmSigmoidAVX2Masks<>+36(SB)/4, $0x00000000
+DATA libmSigmoidAVX2Masks<>+40(SB)/4, $0x00000000
+DATA libmSigmoidAVX2Masks<>+44(SB)/4, $0x00000000
+DATA libmSigmoidAVX2Masks<>+48(SB)/4, $0x00000000
+DATA libmSigmoidAVX2Masks<>+52(SB)/4, $0x00000000
+DATA libmSigmoidAVX2Masks<>+56(SB)/4, $0x00000000
+DATA libmSigmoidAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL libmSigmoidAVX2Masks<>(SB), RODATA|NOPTR, $64
 
 // func libmSigmoidAVX512(dst *float32, src *float32, n int, t *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
@@ -1487,6 +1694,530 @@ numbers_few:
 numbers_end:
 	VZEROUPPER
 	RET
+
+DATA libmNarrow<>+0(SB)/4, $0x80000000
+DATA libmNarrow<>+4(SB)/4, $0x80000000
+DATA libmNarrow<>+8(SB)/4, $0x80000000
+DATA libmNarrow<>+12(SB)/4, $0x80000000
+DATA libmNarrow<>+16(SB)/4, $0x80000000
+DATA libmNarrow<>+20(SB)/4, $0x80000000
+DATA libmNarrow<>+24(SB)/4, $0x80000000
+DATA libmNarrow<>+28(SB)/4, $0x80000000
+DATA libmNarrow<>+32(SB)/4, $0x7fffffff
+DATA libmNarrow<>+36(SB)/4, $0x7fffffff
+DATA libmNarrow<>+40(SB)/4, $0x7fffffff
+DATA libmNarrow<>+44(SB)/4, $0x7fffffff
+DATA libmNarrow<>+48(SB)/4, $0x7fffffff
+DATA libmNarrow<>+52(SB)/4, $0x7fffffff
+DATA libmNarrow<>+56(SB)/4, $0x7fffffff
+DATA libmNarrow<>+60(SB)/4, $0x7fffffff
+DATA libmNarrow<>+64(SB)/4, $0x4111999a
+DATA libmNarrow<>+68(SB)/4, $0x4111999a
+DATA libmNarrow<>+72(SB)/4, $0x4111999a
+DATA libmNarrow<>+76(SB)/4, $0x4111999a
+DATA libmNarrow<>+80(SB)/4, $0x4111999a
+DATA libmNarrow<>+84(SB)/4, $0x4111999a
+DATA libmNarrow<>+88(SB)/4, $0x4111999a
+DATA libmNarrow<>+92(SB)/4, $0x4111999a
+DATA libmNarrow<>+96(SB)/4, $0x41900000
+DATA libmNarrow<>+100(SB)/4, $0x41900000
+DATA libmNarrow<>+104(SB)/4, $0x41900000
+DATA libmNarrow<>+108(SB)/4, $0x41900000
+DATA libmNarrow<>+112(SB)/4, $0x41900000
+DATA libmNarrow<>+116(SB)/4, $0x41900000
+DATA libmNarrow<>+120(SB)/4, $0x41900000
+DATA libmNarrow<>+124(SB)/4, $0x41900000
+DATA libmNarrow<>+128(SB)/4, $0x3f800000
+DATA libmNarrow<>+132(SB)/4, $0x3f800000
+DATA libmNarrow<>+136(SB)/4, $0x3f800000
+DATA libmNarrow<>+140(SB)/4, $0x3f800000
+DATA libmNarrow<>+144(SB)/4, $0x3f800000
+DATA libmNarrow<>+148(SB)/4, $0x3f800000
+DATA libmNarrow<>+152(SB)/4, $0x3f800000
+DATA libmNarrow<>+156(SB)/4, $0x3f800000
+DATA libmNarrow<>+160(SB)/4, $0x3f000000
+DATA libmNarrow<>+164(SB)/4, $0x3f000000
+DATA libmNarrow<>+168(SB)/4, $0x3f000000
+DATA libmNarrow<>+172(SB)/4, $0x3f000000
+DATA libmNarrow<>+176(SB)/4, $0x3f000000
+DATA libmNarrow<>+180(SB)/4, $0x3f000000
+DATA libmNarrow<>+184(SB)/4, $0x3f000000
+DATA libmNarrow<>+188(SB)/4, $0x3f000000
+DATA libmNarrow<>+192(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+196(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+200(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+204(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+208(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+212(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+216(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+220(SB)/4, $0x3fb8aa3b
+DATA libmNarrow<>+224(SB)/4, $0xb457edbb
+DATA libmNarrow<>+228(SB)/4, $0xb457edbb
+DATA libmNarrow<>+232(SB)/4, $0xb457edbb
+DATA libmNarrow<>+236(SB)/4, $0xb457edbb
+DATA libmNarrow<>+240(SB)/4, $0xb457edbb
+DATA libmNarrow<>+244(SB)/4, $0xb457edbb
+DATA libmNarrow<>+248(SB)/4, $0xb457edbb
+DATA libmNarrow<>+252(SB)/4, $0xb457edbb
+DATA libmNarrow<>+256(SB)/4, $0x36867e54
+DATA libmNarrow<>+260(SB)/4, $0x36867e54
+DATA libmNarrow<>+264(SB)/4, $0x36867e54
+DATA libmNarrow<>+268(SB)/4, $0x36867e54
+DATA libmNarrow<>+272(SB)/4, $0x36867e54
+DATA libmNarrow<>+276(SB)/4, $0x36867e54
+DATA libmNarrow<>+280(SB)/4, $0x36867e54
+DATA libmNarrow<>+284(SB)/4, $0x36867e54
+DATA libmNarrow<>+288(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+292(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+296(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+300(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+304(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+308(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+312(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+316(SB)/4, $0xb8a670cd
+DATA libmNarrow<>+320(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+324(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+328(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+332(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+336(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+340(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+344(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+348(SB)/4, $0x3ad00d01
+DATA libmNarrow<>+352(SB)/4, $0xbd088889
+DATA libmNarrow<>+356(SB)/4, $0xbd088889
+DATA libmNarrow<>+360(SB)/4, $0xbd088889
+DATA libmNarrow<>+364(SB)/4, $0xbd088889
+DATA libmNarrow<>+368(SB)/4, $0xbd088889
+DATA libmNarrow<>+372(SB)/4, $0xbd088889
+DATA libmNarrow<>+376(SB)/4, $0xbd088889
+DATA libmNarrow<>+380(SB)/4, $0xbd088889
+DATA libmNarrow<>+384(SB)/4, $0x40400000
+DATA libmNarrow<>+388(SB)/4, $0x40400000
+DATA libmNarrow<>+392(SB)/4, $0x40400000
+DATA libmNarrow<>+396(SB)/4, $0x40400000
+DATA libmNarrow<>+400(SB)/4, $0x40400000
+DATA libmNarrow<>+404(SB)/4, $0x40400000
+DATA libmNarrow<>+408(SB)/4, $0x40400000
+DATA libmNarrow<>+412(SB)/4, $0x40400000
+DATA libmNarrow<>+416(SB)/4, $0x40c00000
+DATA libmNarrow<>+420(SB)/4, $0x40c00000
+DATA libmNarrow<>+424(SB)/4, $0x40c00000
+DATA libmNarrow<>+428(SB)/4, $0x40c00000
+DATA libmNarrow<>+432(SB)/4, $0x40c00000
+DATA libmNarrow<>+436(SB)/4, $0x40c00000
+DATA libmNarrow<>+440(SB)/4, $0x40c00000
+DATA libmNarrow<>+444(SB)/4, $0x40c00000
+DATA libmNarrow<>+448(SB)/4, $0x40000000
+DATA libmNarrow<>+452(SB)/4, $0x40000000
+DATA libmNarrow<>+456(SB)/4, $0x40000000
+DATA libmNarrow<>+460(SB)/4, $0x40000000
+DATA libmNarrow<>+464(SB)/4, $0x40000000
+DATA libmNarrow<>+468(SB)/4, $0x40000000
+DATA libmNarrow<>+472(SB)/4, $0x40000000
+DATA libmNarrow<>+476(SB)/4, $0x40000000
+DATA libmNarrow<>+480(SB)/4, $0x00000001
+DATA libmNarrow<>+484(SB)/4, $0x00000001
+DATA libmNarrow<>+488(SB)/4, $0x00000001
+DATA libmNarrow<>+492(SB)/4, $0x00000001
+DATA libmNarrow<>+496(SB)/4, $0x00000001
+DATA libmNarrow<>+500(SB)/4, $0x00000001
+DATA libmNarrow<>+504(SB)/4, $0x00000001
+DATA libmNarrow<>+508(SB)/4, $0x00000001
+DATA libmNarrow<>+512(SB)/4, $0x3f317180
+DATA libmNarrow<>+516(SB)/4, $0x3f317180
+DATA libmNarrow<>+520(SB)/4, $0x3f317180
+DATA libmNarrow<>+524(SB)/4, $0x3f317180
+DATA libmNarrow<>+528(SB)/4, $0x3f317180
+DATA libmNarrow<>+532(SB)/4, $0x3f317180
+DATA libmNarrow<>+536(SB)/4, $0x3f317180
+DATA libmNarrow<>+540(SB)/4, $0x3f317180
+DATA libmNarrow<>+544(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+548(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+552(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+556(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+560(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+564(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+568(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+572(SB)/4, $0x3717f7d1
+DATA libmNarrow<>+576(SB)/4, $0x00000003
+DATA libmNarrow<>+580(SB)/4, $0x00000003
+DATA libmNarrow<>+584(SB)/4, $0x00000003
+DATA libmNarrow<>+588(SB)/4, $0x00000003
+DATA libmNarrow<>+592(SB)/4, $0x00000003
+DATA libmNarrow<>+596(SB)/4, $0x00000003
+DATA libmNarrow<>+600(SB)/4, $0x00000003
+DATA libmNarrow<>+604(SB)/4, $0x00000003
+DATA libmNarrow<>+608(SB)/4, $0x0000007f
+DATA libmNarrow<>+612(SB)/4, $0x0000007f
+DATA libmNarrow<>+616(SB)/4, $0x0000007f
+DATA libmNarrow<>+620(SB)/4, $0x0000007f
+DATA libmNarrow<>+624(SB)/4, $0x0000007f
+DATA libmNarrow<>+628(SB)/4, $0x0000007f
+DATA libmNarrow<>+632(SB)/4, $0x0000007f
+DATA libmNarrow<>+636(SB)/4, $0x0000007f
+DATA libmNarrow<>+640(SB)/4, $0x00000000
+DATA libmNarrow<>+644(SB)/4, $0x00000000
+DATA libmNarrow<>+648(SB)/4, $0x3f800000
+DATA libmNarrow<>+652(SB)/4, $0x3f800000
+DATA libmNarrow<>+656(SB)/4, $0x00000000
+DATA libmNarrow<>+660(SB)/4, $0x00000000
+DATA libmNarrow<>+664(SB)/4, $0x3f800000
+DATA libmNarrow<>+668(SB)/4, $0x3f800000
+DATA libmNarrow<>+672(SB)/4, $0x00000000
+DATA libmNarrow<>+676(SB)/4, $0xbf000000
+DATA libmNarrow<>+680(SB)/4, $0xbf800000
+DATA libmNarrow<>+684(SB)/4, $0xbf800000
+DATA libmNarrow<>+688(SB)/4, $0x00000000
+DATA libmNarrow<>+692(SB)/4, $0xbf000000
+DATA libmNarrow<>+696(SB)/4, $0xbf800000
+DATA libmNarrow<>+700(SB)/4, $0xbf800000
+GLOBL libmNarrow<>(SB), RODATA|NOPTR, $704
+
+// func libmEluAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·libmEluAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	LEAQ libmNarrow<>+0(SB), BX
+
+eight:
+	SUBQ        $0x08, DX
+	JLT         few
+	VMOVUPS     (CX), Y0
+	VXORPS      Y1, Y1, Y1
+	VCMPPS      $0x11, Y1, Y0, Y2
+	VANDPS      32(BX), Y0, Y1
+	VMINPS      96(BX), Y1, Y1
+	VMULPS      192(BX), Y1, Y3
+	VADDPS      160(BX), Y3, Y3
+	VCVTTPS2DQ  Y3, Y3
+	VXORPS      (BX), Y1, Y1
+	VPMINSD     576(BX), Y3, Y4
+	VMOVUPS     640(BX), Y6
+	VPERMILPS   Y4, Y6, Y5
+	VMOVUPS     672(BX), Y6
+	VPERMILPS   Y4, Y6, Y4
+	VMOVDQU     608(BX), Y6
+	VPSUBD      Y3, Y6, Y6
+	VPSLLD      $0x17, Y6, Y6
+	VCVTDQ2PS   Y3, Y8
+	VXORPS      (BX), Y8, Y8
+	VMULPS      512(BX), Y8, Y3
+	VMULPS      544(BX), Y8, Y7
+	VSUBPS      Y3, Y1, Y3
+	VSUBPS      Y7, Y3, Y1
+	VSUBPS      Y1, Y3, Y8
+	VSUBPS      Y7, Y8, Y8
+	VMULPS      160(BX), Y1, Y3
+	VMULPS      Y3, Y1, Y7
+	VMULPS      224(BX), Y7, Y9
+	VADDPS      256(BX), Y9, Y9
+	VMULPS      Y7, Y9, Y9
+	VADDPS      288(BX), Y9, Y9
+	VMULPS      Y7, Y9, Y9
+	VADDPS      320(BX), Y9, Y9
+	VMULPS      Y7, Y9, Y9
+	VADDPS      352(BX), Y9, Y9
+	VMULPS      Y7, Y9, Y9
+	VADDPS      128(BX), Y9, Y9
+	VMULPS      Y3, Y9, Y3
+	VMOVUPS     384(BX), Y11
+	VSUBPS      Y3, Y11, Y3
+	VMULPS      Y3, Y1, Y10
+	VMOVUPS     416(BX), Y11
+	VSUBPS      Y10, Y11, Y10
+	VSUBPS      Y3, Y9, Y3
+	VDIVPS      Y10, Y3, Y3
+	VMULPS      Y7, Y3, Y3
+	VSUBPS      Y8, Y3, Y3
+	VMULPS      Y1, Y3, Y3
+	VSUBPS      Y8, Y3, Y3
+	VSUBPS      Y7, Y3, Y3
+	VSUBPS      Y3, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMADD213PS Y4, Y1, Y6
+	VBLENDVPS   Y2, Y6, Y0, Y0
+	VMOVUPS     Y0, (AX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, AX
+	JMP         eight
+
+few:
+	ADDQ        $0x08, DX
+	JZ          end
+	LEAQ        libmEluAVX2Masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	VMOVUPS     32(SI), Y0
+	SHRQ        $0x02, DX
+	VMASKMOVPS  (CX), Y0, Y1
+	VXORPS      Y2, Y2, Y2
+	VCMPPS      $0x11, Y2, Y1, Y3
+	VANDPS      32(BX), Y1, Y2
+	VMINPS      96(BX), Y2, Y2
+	VMULPS      192(BX), Y2, Y4
+	VADDPS      160(BX), Y4, Y4
+	VCVTTPS2DQ  Y4, Y4
+	VXORPS      (BX), Y2, Y2
+	VPMINSD     576(BX), Y4, Y5
+	VMOVUPS     640(BX), Y7
+	VPERMILPS   Y5, Y7, Y6
+	VMOVUPS     672(BX), Y7
+	VPERMILPS   Y5, Y7, Y5
+	VMOVDQU     608(BX), Y7
+	VPSUBD      Y4, Y7, Y7
+	VPSLLD      $0x17, Y7, Y7
+	VCVTDQ2PS   Y4, Y9
+	VXORPS      (BX), Y9, Y9
+	VMULPS      512(BX), Y9, Y4
+	VMULPS      544(BX), Y9, Y8
+	VSUBPS      Y4, Y2, Y4
+	VSUBPS      Y8, Y4, Y2
+	VSUBPS      Y2, Y4, Y9
+	VSUBPS      Y8, Y9, Y9
+	VMULPS      160(BX), Y2, Y4
+	VMULPS      Y4, Y2, Y8
+	VMULPS      224(BX), Y8, Y10
+	VADDPS      256(BX), Y10, Y10
+	VMULPS      Y8, Y10, Y10
+	VADDPS      288(BX), Y10, Y10
+	VMULPS      Y8, Y10, Y10
+	VADDPS      320(BX), Y10, Y10
+	VMULPS      Y8, Y10, Y10
+	VADDPS      352(BX), Y10, Y10
+	VMULPS      Y8, Y10, Y10
+	VADDPS      128(BX), Y10, Y10
+	VMULPS      Y4, Y10, Y4
+	VMOVUPS     384(BX), Y12
+	VSUBPS      Y4, Y12, Y4
+	VMULPS      Y4, Y2, Y11
+	VMOVUPS     416(BX), Y12
+	VSUBPS      Y11, Y12, Y11
+	VSUBPS      Y4, Y10, Y4
+	VDIVPS      Y11, Y4, Y4
+	VMULPS      Y8, Y4, Y4
+	VSUBPS      Y9, Y4, Y4
+	VMULPS      Y2, Y4, Y4
+	VSUBPS      Y9, Y4, Y4
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y4, Y2, Y2
+	VADDPS      Y6, Y2, Y2
+	VFMADD213PS Y5, Y2, Y7
+	VBLENDVPS   Y3, Y7, Y1, Y1
+	VMASKMOVPS  Y1, Y0, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA libmEluAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA libmEluAVX2Masks<>+32(SB)/4, $0x00000000
+DATA libmEluAVX2Masks<>+36(SB)/4, $0x00000000
+DATA libmEluAVX2Masks<>+40(SB)/4, $0x00000000
+DATA libmEluAVX2Masks<>+44(SB)/4, $0x00000000
+DATA libmEluAVX2Masks<>+48(SB)/4, $0x00000000
+DATA libmEluAVX2Masks<>+52(SB)/4, $0x00000000
+DATA libmEluAVX2Masks<>+56(SB)/4, $0x00000000
+DATA libmEluAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL libmEluAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func libmTanhAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·libmTanhAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	LEAQ libmNarrow<>+0(SB), BX
+
+eight:
+	SUBQ        $0x08, DX
+	JLT         few
+	VMOVUPS     (CX), Y0
+	VANDPS      32(BX), Y0, Y1
+	VMOVUPS     64(BX), Y3
+	VMINPS      Y1, Y3, Y1
+	VCMPPS      $0x1d, 128(BX), Y1, Y2
+	VMOVUPS     (BX), Y3
+	VANDNPS     Y3, Y2, Y3
+	VADDPS      Y1, Y1, Y1
+	VMULPS      192(BX), Y1, Y4
+	VADDPS      160(BX), Y4, Y4
+	VCVTTPS2DQ  Y4, Y4
+	VXORPS      Y3, Y1, Y1
+	VPMINSD     576(BX), Y4, Y5
+	VMOVUPS     640(BX), Y7
+	VPERMILPS   Y5, Y7, Y6
+	VMOVUPS     672(BX), Y7
+	VPERMILPS   Y5, Y7, Y5
+	VMOVDQU     608(BX), Y9
+	VPSUBD      Y4, Y9, Y8
+	VPSLLD      $0x17, Y8, Y8
+	VCVTDQ2PS   Y4, Y7
+	VMOVUPS     128(BX), Y10
+	VSUBPS      Y8, Y10, Y10
+	VBLENDVPS   Y2, Y10, Y6, Y6
+	VPANDN      Y5, Y2, Y5
+	VPADDD      Y4, Y9, Y4
+	VPSLLD      $0x17, Y4, Y4
+	VBLENDVPS   Y2, Y4, Y8, Y8
+	VXORPS      Y3, Y7, Y7
+	VMULPS      512(BX), Y7, Y3
+	VMULPS      544(BX), Y7, Y4
+	VSUBPS      Y3, Y1, Y3
+	VSUBPS      Y4, Y3, Y1
+	VSUBPS      Y1, Y3, Y7
+	VSUBPS      Y4, Y7, Y7
+	VMULPS      160(BX), Y1, Y3
+	VMULPS      Y3, Y1, Y4
+	VMULPS      224(BX), Y4, Y9
+	VADDPS      256(BX), Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VADDPS      288(BX), Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VADDPS      320(BX), Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VADDPS      352(BX), Y9, Y9
+	VMULPS      Y4, Y9, Y9
+	VADDPS      128(BX), Y9, Y9
+	VMULPS      Y3, Y9, Y3
+	VMOVUPS     384(BX), Y11
+	VSUBPS      Y3, Y11, Y3
+	VMULPS      Y3, Y1, Y10
+	VMOVUPS     416(BX), Y11
+	VSUBPS      Y10, Y11, Y10
+	VSUBPS      Y3, Y9, Y3
+	VDIVPS      Y10, Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VSUBPS      Y7, Y3, Y3
+	VMULPS      Y1, Y3, Y3
+	VSUBPS      Y7, Y3, Y3
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y3, Y1, Y1
+	VADDPS      Y6, Y1, Y1
+	VFMADD213PS Y5, Y1, Y8
+	VMOVUPS     448(BX), Y3
+	VADDPS      Y3, Y8, Y1
+	VBLENDVPS   Y2, Y3, Y8, Y8
+	VANDPS      128(BX), Y2, Y2
+	VDIVPS      Y1, Y8, Y8
+	VSUBPS      Y8, Y2, Y8
+	VANDPS      (BX), Y0, Y0
+	VORPS       Y0, Y8, Y8
+	VMOVUPS     Y8, (AX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, AX
+	JMP         eight
+
+few:
+	ADDQ        $0x08, DX
+	JZ          end
+	LEAQ        libmTanhAVX2Masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	VMOVUPS     32(SI), Y0
+	SHRQ        $0x02, DX
+	VMASKMOVPS  (CX), Y0, Y1
+	VANDPS      32(BX), Y1, Y2
+	VMOVUPS     64(BX), Y4
+	VMINPS      Y2, Y4, Y2
+	VCMPPS      $0x1d, 128(BX), Y2, Y3
+	VMOVUPS     (BX), Y4
+	VANDNPS     Y4, Y3, Y4
+	VADDPS      Y2, Y2, Y2
+	VMULPS      192(BX), Y2, Y5
+	VADDPS      160(BX), Y5, Y5
+	VCVTTPS2DQ  Y5, Y5
+	VXORPS      Y4, Y2, Y2
+	VPMINSD     576(BX), Y5, Y6
+	VMOVUPS     640(BX), Y8
+	VPERMILPS   Y6, Y8, Y7
+	VMOVUPS     672(BX), Y8
+	VPERMILPS   Y6, Y8, Y6
+	VMOVDQU     608(BX), Y10
+	VPSUBD      Y5, Y10, Y9
+	VPSLLD      $0x17, Y9, Y9
+	VCVTDQ2PS   Y5, Y8
+	VMOVUPS     128(BX), Y11
+	VSUBPS      Y9, Y11, Y11
+	VBLENDVPS   Y3, Y11, Y7, Y7
+	VPANDN      Y6, Y3, Y6
+	VPADDD      Y5, Y10, Y5
+	VPSLLD      $0x17, Y5, Y5
+	VBLENDVPS   Y3, Y5, Y9, Y9
+	VXORPS      Y4, Y8, Y8
+	VMULPS      512(BX), Y8, Y4
+	VMULPS      544(BX), Y8, Y5
+	VSUBPS      Y4, Y2, Y4
+	VSUBPS      Y5, Y4, Y2
+	VSUBPS      Y2, Y4, Y8
+	VSUBPS      Y5, Y8, Y8
+	VMULPS      160(BX), Y2, Y4
+	VMULPS      Y4, Y2, Y5
+	VMULPS      224(BX), Y5, Y10
+	VADDPS      256(BX), Y10, Y10
+	VMULPS      Y5, Y10, Y10
+	VADDPS      288(BX), Y10, Y10
+	VMULPS      Y5, Y10, Y10
+	VADDPS      320(BX), Y10, Y10
+	VMULPS      Y5, Y10, Y10
+	VADDPS      352(BX), Y10, Y10
+	VMULPS      Y5, Y10, Y10
+	VADDPS      128(BX), Y10, Y10
+	VMULPS      Y4, Y10, Y4
+	VMOVUPS     384(BX), Y12
+	VSUBPS      Y4, Y12, Y4
+	VMULPS      Y4, Y2, Y11
+	VMOVUPS     416(BX), Y12
+	VSUBPS      Y11, Y12, Y11
+	VSUBPS      Y4, Y10, Y4
+	VDIVPS      Y11, Y4, Y4
+	VMULPS      Y5, Y4, Y4
+	VSUBPS      Y8, Y4, Y4
+	VMULPS      Y2, Y4, Y4
+	VSUBPS      Y8, Y4, Y4
+	VSUBPS      Y5, Y4, Y4
+	VSUBPS      Y4, Y2, Y2
+	VADDPS      Y7, Y2, Y2
+	VFMADD213PS Y6, Y2, Y9
+	VMOVUPS     448(BX), Y4
+	VADDPS      Y4, Y9, Y2
+	VBLENDVPS   Y3, Y4, Y9, Y9
+	VANDPS      128(BX), Y3, Y3
+	VDIVPS      Y2, Y9, Y9
+	VSUBPS      Y9, Y3, Y9
+	VANDPS      (BX), Y1, Y1
+	VORPS       Y1, Y9, Y9
+	VMASKMOVPS  Y9, Y0, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA libmTanhAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA libmTanhAVX2Masks<>+32(SB)/4, $0x00000000
+DATA libmTanhAVX2Masks<>+36(SB)/4, $0x00000000
+DATA libmTanhAVX2Masks<>+40(SB)/4, $0x00000000
+DATA libmTanhAVX2Masks<>+44(SB)/4, $0x00000000
+DATA libmTanhAVX2Masks<>+48(SB)/4, $0x00000000
+DATA libmTanhAVX2Masks<>+52(SB)/4, $0x00000000
+DATA libmTanhAVX2Masks<>+56(SB)/4, $0x00000000
+DATA libmTanhAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL libmTanhAVX2Masks<>(SB), RODATA|NOPTR, $64
 
 // func libmLogAVX512(dst *float32, src *float32, n int, t *float64)
 // Requires: AVX, AVX512BW, AVX512F, BMI2

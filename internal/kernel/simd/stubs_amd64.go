@@ -2037,6 +2037,9 @@ func lessU8AVX2(dst, a, b *byte, n int)
 func lessU8AVX512(dst, a, b *byte, n int)
 
 //go:noescape
+func libmEluAVX2(dst, src *float32, n int)
+
+//go:noescape
 func libmEluAVX512(dst, src *float32, n int)
 
 //go:noescape
@@ -2053,6 +2056,9 @@ func libmSigmoidAVX2(dst, src *float32, n int, t *LibmTable)
 
 //go:noescape
 func libmSigmoidAVX512(dst, src *float32, n int, t *LibmTable)
+
+//go:noescape
+func libmTanhAVX2(dst, src *float32, n int)
 
 //go:noescape
 func libmTanhAVX512(dst, src *float32, n int)
