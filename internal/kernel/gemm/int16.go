@@ -55,7 +55,7 @@ func (q *Requant16) prepare(n int) {
 	s := simd.NewScales16(n)
 	for i := range n {
 		f, down := q.Mul[i%len(q.Mul)].Parts64()
-		if down < 1 || down > 62 {
+		if down < 1 || down > 62 || f < 0 {
 			return
 		}
 		var bias int64

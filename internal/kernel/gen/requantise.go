@@ -13,7 +13,10 @@ import (
 func requantises(a *asm, order operand.Mem) {
 	a.requantise16(false)
 	a.requantise16(true)
+	a.requantise16Narrow(false)
+	a.requantise16Narrow(true)
 	a.halves()
+	a.halvesNarrow()
 	a.apart()
 	a.weave()
 	a.lostWords()

@@ -541,9 +541,13 @@ func (f *Ints) SplitFloats(upper, lower []float32, src []int16) bool {
 	if f == nil || f.splitFloats == nil {
 		return false
 	}
-	if n := len(src); n > 0 {
-		_, _ = upper[n-1], lower[n-1]
+	upper, lower = upper[:len(src)], lower[:len(src)]
+	n := len(src) / 8 * 8
+	if n > 0 {
 		f.splitFloats(&upper[0], &lower[0], &src[0], n)
+	}
+	for i, v := range src[n:] {
+		upper[n+i], lower[n+i] = float32(v>>8), float32(v&255)
 	}
 	return true
 }

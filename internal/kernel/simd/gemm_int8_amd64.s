@@ -15083,6 +15083,338 @@ sixteen:
 	VZEROUPPER
 	RET
 
+// func requantise16AVX2(dst *int16, stepDst int, sums *int32, stepSums int, rows int, n int, parts int, low int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
+// Requires: AVX, AVX2
+TEXT ·requantise16AVX2(SB), NOSPLIT, $0-92
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         stepParts+64(FP), R8
+	MOVQ         scales+72(FP), R9
+	MOVL         zero+80(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	MOVL         lo+84(FP), R10
+	VMOVD        R10, X1
+	VPBROADCASTD X1, Y1
+	MOVL         hi+88(FP), R10
+	VMOVD        R10, X2
+	VPBROADCASTD X2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLQ       $0x3f, Y3, Y3
+
+row:
+	XORQ R10, R10
+	MOVQ R9, R13
+
+sixteen:
+	LEAQ      (DX)(R10*4), R12
+	MOVQ      low+56(FP), R14
+	VPMOVSXDQ (R12), Y5
+	VPMOVSXDQ 16(R12), Y6
+	VPMOVSXDQ 32(R12), Y7
+	VPMOVSXDQ 48(R12), Y8
+	MOVQ      parts+48(FP), R11
+
+part:
+	DECQ   R11
+	JZ     whole
+	ADDQ   R8, R12
+	CMPQ   R11, R14
+	JNE    same
+	VPSLLQ $0x08, Y5, Y5
+	VPSLLQ $0x08, Y6, Y6
+	VPSLLQ $0x08, Y7, Y7
+	VPSLLQ $0x08, Y8, Y8
+
+same:
+	VPMOVSXDQ (R12), Y4
+	VPADDQ    Y4, Y5, Y5
+	VPMOVSXDQ 16(R12), Y4
+	VPADDQ    Y4, Y6, Y6
+	VPMOVSXDQ 32(R12), Y4
+	VPADDQ    Y4, Y7, Y7
+	VPMOVSXDQ 48(R12), Y4
+	VPADDQ    Y4, Y8, Y8
+	JMP       part
+
+whole:
+	VPADDQ    (R13), Y5, Y5
+	VMOVDQU   64(R13), Y9
+	VPSRLQ    $0x20, Y5, Y4
+	VPMULUDQ  Y9, Y4, Y4
+	VPMULUDQ  Y9, Y5, Y5
+	VPSLLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y5, Y5
+	VPADDQ    128(R13), Y5, Y5
+	VMOVDQU   192(R13), Y4
+	VPSRLVQ   Y4, Y3, Y9
+	VPXOR     Y3, Y5, Y5
+	VPSRLVQ   Y4, Y5, Y5
+	VPSUBQ    Y9, Y5, Y5
+	VPADDQ    32(R13), Y6, Y6
+	VMOVDQU   96(R13), Y9
+	VPSRLQ    $0x20, Y6, Y4
+	VPMULUDQ  Y9, Y4, Y4
+	VPMULUDQ  Y9, Y6, Y6
+	VPSLLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y6, Y6
+	VPADDQ    160(R13), Y6, Y6
+	VMOVDQU   224(R13), Y4
+	VPSRLVQ   Y4, Y3, Y9
+	VPXOR     Y3, Y6, Y6
+	VPSRLVQ   Y4, Y6, Y6
+	VPSUBQ    Y9, Y6, Y6
+	VPADDQ    256(R13), Y7, Y7
+	VMOVDQU   320(R13), Y9
+	VPSRLQ    $0x20, Y7, Y4
+	VPMULUDQ  Y9, Y4, Y4
+	VPMULUDQ  Y9, Y7, Y7
+	VPSLLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y7, Y7
+	VPADDQ    384(R13), Y7, Y7
+	VMOVDQU   448(R13), Y4
+	VPSRLVQ   Y4, Y3, Y9
+	VPXOR     Y3, Y7, Y7
+	VPSRLVQ   Y4, Y7, Y7
+	VPSUBQ    Y9, Y7, Y7
+	VPADDQ    288(R13), Y8, Y8
+	VMOVDQU   352(R13), Y9
+	VPSRLQ    $0x20, Y8, Y4
+	VPMULUDQ  Y9, Y4, Y4
+	VPMULUDQ  Y9, Y8, Y8
+	VPSLLQ    $0x20, Y4, Y4
+	VPADDQ    Y4, Y8, Y8
+	VPADDQ    416(R13), Y8, Y8
+	VMOVDQU   480(R13), Y4
+	VPSRLVQ   Y4, Y3, Y9
+	VPXOR     Y3, Y8, Y8
+	VPSRLVQ   Y4, Y8, Y8
+	VPSUBQ    Y9, Y8, Y8
+	VSHUFPS   $0x88, Y6, Y5, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VPADDD    Y0, Y5, Y5
+	VPMAXSD   Y1, Y5, Y5
+	VPMINSD   Y2, Y5, Y5
+	VSHUFPS   $0x88, Y8, Y7, Y7
+	VPERMQ    $0xd8, Y7, Y7
+	VPADDD    Y0, Y7, Y7
+	VPMAXSD   Y1, Y7, Y7
+	VPMINSD   Y2, Y7, Y7
+	VPACKSSDW Y7, Y5, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	LEAQ      (AX)(R10*2), R12
+	ADDQ      $0x00000200, R13
+	ADDQ      $0x10, R10
+	MOVQ      DI, R11
+	SUBQ      R10, R11
+	JLT       few
+	VMOVDQU   Y5, (R12)
+	JNZ       sixteen
+	JMP       next
+
+few:
+	BTQ          $0x03, R11
+	JCC          below_8
+	VMOVDQU      X5, (R12)
+	VEXTRACTI128 $0x01, Y5, X5
+	ADDQ         $0x10, R12
+
+below_8:
+	BTQ     $0x02, R11
+	JCC     below_4
+	VMOVQ   X5, (R12)
+	VPSRLDQ $0x08, X5, X5
+	ADDQ    $0x08, R12
+
+below_4:
+	BTQ     $0x01, R11
+	JCC     below_2
+	VMOVD   X5, (R12)
+	VPSRLDQ $0x04, X5, X5
+	ADDQ    $0x04, R12
+
+below_2:
+	BTQ     $0x00, R11
+	JCC     below_1
+	VPEXTRW $0x00, X5, (R12)
+	ADDQ    $0x02, R12
+
+below_1:
+next:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func requantiseHalvesAVX2(dst *int16, stepDst int, sums *float32, stepSums int, rows int, n int, stepParts int, scales *int64, zero int32, lo int32, hi int32)
+// Requires: AVX, AVX2
+TEXT ·requantiseHalvesAVX2(SB), NOSPLIT, $0-76
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	MOVQ         n+40(FP), DI
+	MOVQ         stepParts+48(FP), R8
+	MOVQ         scales+56(FP), R9
+	MOVL         zero+64(FP), R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	MOVL         lo+68(FP), R10
+	VMOVD        R10, X1
+	VPBROADCASTD X1, Y1
+	MOVL         hi+72(FP), R10
+	VMOVD        R10, X2
+	VPBROADCASTD X2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLQ       $0x3f, Y3, Y3
+
+row:
+	XORQ R10, R10
+	MOVQ R9, R13
+
+sixteen:
+	LEAQ       (DX)(R10*4), R12
+	VCVTTPS2DQ (R12), X5
+	VPMOVSXDQ  X5, Y5
+	VCVTTPS2DQ (R12)(R8*1), X4
+	VPMOVSXDQ  X4, Y4
+	VPSLLQ     $0x08, Y5, Y5
+	VPADDQ     Y4, Y5, Y5
+	VCVTTPS2DQ 16(R12), X6
+	VPMOVSXDQ  X6, Y6
+	VCVTTPS2DQ 16(R12)(R8*1), X4
+	VPMOVSXDQ  X4, Y4
+	VPSLLQ     $0x08, Y6, Y6
+	VPADDQ     Y4, Y6, Y6
+	VCVTTPS2DQ 32(R12), X7
+	VPMOVSXDQ  X7, Y7
+	VCVTTPS2DQ 32(R12)(R8*1), X4
+	VPMOVSXDQ  X4, Y4
+	VPSLLQ     $0x08, Y7, Y7
+	VPADDQ     Y4, Y7, Y7
+	VCVTTPS2DQ 48(R12), X8
+	VPMOVSXDQ  X8, Y8
+	VCVTTPS2DQ 48(R12)(R8*1), X4
+	VPMOVSXDQ  X4, Y4
+	VPSLLQ     $0x08, Y8, Y8
+	VPADDQ     Y4, Y8, Y8
+	VPADDQ     (R13), Y5, Y5
+	VMOVDQU    64(R13), Y9
+	VPSRLQ     $0x20, Y5, Y4
+	VPMULUDQ   Y9, Y4, Y4
+	VPMULUDQ   Y9, Y5, Y5
+	VPSLLQ     $0x20, Y4, Y4
+	VPADDQ     Y4, Y5, Y5
+	VPADDQ     128(R13), Y5, Y5
+	VMOVDQU    192(R13), Y4
+	VPSRLVQ    Y4, Y3, Y9
+	VPXOR      Y3, Y5, Y5
+	VPSRLVQ    Y4, Y5, Y5
+	VPSUBQ     Y9, Y5, Y5
+	VPADDQ     32(R13), Y6, Y6
+	VMOVDQU    96(R13), Y9
+	VPSRLQ     $0x20, Y6, Y4
+	VPMULUDQ   Y9, Y4, Y4
+	VPMULUDQ   Y9, Y6, Y6
+	VPSLLQ     $0x20, Y4, Y4
+	VPADDQ     Y4, Y6, Y6
+	VPADDQ     160(R13), Y6, Y6
+	VMOVDQU    224(R13), Y4
+	VPSRLVQ    Y4, Y3, Y9
+	VPXOR      Y3, Y6, Y6
+	VPSRLVQ    Y4, Y6, Y6
+	VPSUBQ     Y9, Y6, Y6
+	VPADDQ     256(R13), Y7, Y7
+	VMOVDQU    320(R13), Y9
+	VPSRLQ     $0x20, Y7, Y4
+	VPMULUDQ   Y9, Y4, Y4
+	VPMULUDQ   Y9, Y7, Y7
+	VPSLLQ     $0x20, Y4, Y4
+	VPADDQ     Y4, Y7, Y7
+	VPADDQ     384(R13), Y7, Y7
+	VMOVDQU    448(R13), Y4
+	VPSRLVQ    Y4, Y3, Y9
+	VPXOR      Y3, Y7, Y7
+	VPSRLVQ    Y4, Y7, Y7
+	VPSUBQ     Y9, Y7, Y7
+	VPADDQ     288(R13), Y8, Y8
+	VMOVDQU    352(R13), Y9
+	VPSRLQ     $0x20, Y8, Y4
+	VPMULUDQ   Y9, Y4, Y4
+	VPMULUDQ   Y9, Y8, Y8
+	VPSLLQ     $0x20, Y4, Y4
+	VPADDQ     Y4, Y8, Y8
+	VPADDQ     416(R13), Y8, Y8
+	VMOVDQU    480(R13), Y4
+	VPSRLVQ    Y4, Y3, Y9
+	VPXOR      Y3, Y8, Y8
+	VPSRLVQ    Y4, Y8, Y8
+	VPSUBQ     Y9, Y8, Y8
+	VSHUFPS    $0x88, Y6, Y5, Y5
+	VPERMQ     $0xd8, Y5, Y5
+	VPADDD     Y0, Y5, Y5
+	VPMAXSD    Y1, Y5, Y5
+	VPMINSD    Y2, Y5, Y5
+	VSHUFPS    $0x88, Y8, Y7, Y7
+	VPERMQ     $0xd8, Y7, Y7
+	VPADDD     Y0, Y7, Y7
+	VPMAXSD    Y1, Y7, Y7
+	VPMINSD    Y2, Y7, Y7
+	VPACKSSDW  Y7, Y5, Y5
+	VPERMQ     $0xd8, Y5, Y5
+	LEAQ       (AX)(R10*2), R12
+	ADDQ       $0x00000200, R13
+	ADDQ       $0x10, R10
+	MOVQ       DI, R11
+	SUBQ       R10, R11
+	JLT        few
+	VMOVDQU    Y5, (R12)
+	JNZ        sixteen
+	JMP        next
+
+few:
+	BTQ          $0x03, R11
+	JCC          below_8
+	VMOVDQU      X5, (R12)
+	VEXTRACTI128 $0x01, Y5, X5
+	ADDQ         $0x10, R12
+
+below_8:
+	BTQ     $0x02, R11
+	JCC     below_4
+	VMOVQ   X5, (R12)
+	VPSRLDQ $0x08, X5, X5
+	ADDQ    $0x08, R12
+
+below_4:
+	BTQ     $0x01, R11
+	JCC     below_2
+	VMOVD   X5, (R12)
+	VPSRLDQ $0x04, X5, X5
+	ADDQ    $0x04, R12
+
+below_2:
+	BTQ     $0x00, R11
+	JCC     below_1
+	VPEXTRW $0x00, X5, (R12)
+	ADDQ    $0x02, R12
+
+below_1:
+next:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func halvesAVX512(upper *float32, lower *float32, src *int16, n int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·halvesAVX512(SB), NOSPLIT, $0-32
@@ -15124,6 +15456,32 @@ values_few:
 	VMOVUPS     Z0, K1, (CX)
 
 values_end:
+	VZEROUPPER
+	RET
+
+// func halvesAVX2(upper *float32, lower *float32, src *int16, n int)
+// Requires: AVX, AVX2
+TEXT ·halvesAVX2(SB), NOSPLIT, $0-32
+	MOVQ     upper+0(FP), AX
+	MOVQ     lower+8(FP), CX
+	MOVQ     src+16(FP), DX
+	MOVQ     n+24(FP), BX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x18, Y0, Y0
+
+step:
+	VPMOVSXWD (DX), Y1
+	VPAND     Y0, Y1, Y2
+	VPSRAD    $0x08, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y2, Y2
+	VMOVUPS   Y1, (AX)
+	VMOVUPS   Y2, (CX)
+	ADDQ      $0x10, DX
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x08, BX
+	JNZ       step
 	VZEROUPPER
 	RET
 

@@ -12,4 +12,5 @@ var avxVNNI = Ints{
 	gatherQuads: gatherQuadsAVX2,
 	widenInt8:   widenInt8AVX2, widenUint8: widenUint8AVX2,
 	gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
+	requantise16: requantise16AVX2, requantiseHalves: requantiseHalvesAVX2, splitFloats: halvesAVX2,
 }

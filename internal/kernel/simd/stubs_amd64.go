@@ -1671,6 +1671,9 @@ func half8VNNI(t *IntTile)
 func half9VNNI(t *IntTile)
 
 //go:noescape
+func halvesAVX2(upper, lower *float32, src *int16, n int)
+
+//go:noescape
 func halvesAVX512(upper, lower *float32, src *int16, n int)
 
 //go:noescape
@@ -3093,6 +3096,9 @@ func repeatFloatsAVX512(dst, src *float32, places *int32, registers, times int)
 func repeatWordsAVX512(dst, src *int16, places *int16, registers, times int)
 
 //go:noescape
+func requantise16AVX2(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32)
+
+//go:noescape
 func requantise16AVX512(dst *int16, stepDst int, sums *int32, stepSums, rows, n, parts, low, stepParts int, scales *int64, zero, lo, hi int32)
 
 //go:noescape
@@ -3121,6 +3127,9 @@ func requantiseAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int
 
 //go:noescape
 func requantiseFusedAVX2(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales, adds, bias *int32, lo, hi, sign int32)
+
+//go:noescape
+func requantiseHalvesAVX2(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
 
 //go:noescape
 func requantiseHalvesAVX512(dst *int16, stepDst int, sums *float32, stepSums, rows, n, stepParts int, scales *int64, zero, lo, hi int32)
