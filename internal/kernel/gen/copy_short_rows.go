@@ -11,6 +11,41 @@ import (
 func spreads(a *asm) {
 	a.spreadRows("spreadLinesAVX512", false)
 	a.spreadRows("spreadOnesAVX512", true)
+	a.gatherBlocks()
+}
+
+// gatherBlocks copies the n blocks with the indices at, which are unit bytes apart in src and of
+// at least 32 bytes. The last 32 bytes of a block may overlap those before.
+func (a *asm) gatherBlocks() {
+	a.function("gatherBlocksAVX2", "func(dst, src *byte, at *int, n, bytes, unit int)")
+	load := func(name string) reg.Register { return a.Load(a.Param(name), a.GP64()) }
+	dst, src, places, n, bytes, unit := load("dst"), load("src"), load("at"), load("n"), load("bytes"), load("unit")
+	from, off, last := a.GP64(), a.GP64(), a.GP64()
+	x := a.YMM()
+	part := func(i reg.Register) {
+		a.VMOVDQU(operand.Mem{Base: from, Index: i, Scale: 1}, x)
+		a.VMOVDQU(x, operand.Mem{Base: dst, Index: i, Scale: 1})
+	}
+	a.LEAQ(at(bytes, -32), last)
+	a.Label("block")
+	a.MOVQ(at(places, 0), from)
+	a.IMULQ(unit, from)
+	a.ADDQ(src, from)
+	a.XORQ(off, off)
+	a.JMP(operand.LabelRef("more"))
+	a.Label("part")
+	part(off)
+	a.ADDQ(operand.U8(32), off)
+	a.Label("more")
+	a.CMPQ(off, last)
+	a.JLT(operand.LabelRef("part"))
+	part(last)
+	a.ADDQ(bytes, dst)
+	a.ADDQ(operand.U8(8), places)
+	a.DECQ(n)
+	a.JNZ(operand.LabelRef("block"))
+	a.VZEROUPPER()
+	a.RET()
 }
 
 func (a *asm) spreadRows(name string, ones bool) {

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/base/workers"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 )
 
 // Blocks selects blocks of Len elements: for each of Rows rows the output is the blocks with the
@@ -87,7 +88,7 @@ func gatherSpan[T any](b *Blocks, dst, src []T, lo, hi int) {
 			for i, a := range at {
 				d[i] = s[a]
 			}
-		} else {
+		} else if !simd.CopyBlocks(dst[lo*b.Len:], s, at, b.Len, unit) {
 			for i, a := range at {
 				copy(dst[(lo+i)*b.Len:(lo+i+1)*b.Len], s[a*unit:])
 			}

@@ -1,5 +1,33 @@
 package simd
 
+import "unsafe"
+
+// blockCopies is the kernel of [CopyBlocks].
+type blockCopies struct {
+	Set    Set
+	blocks func(dst, src *byte, at *int, n, bytes, unit int)
+}
+
+// Sizes in bytes of the blocks that [CopyBlocks] copies: larger ones are copied as fast one by one.
+const (
+	minCopiedBlock = 32
+	maxCopiedBlock = 512
+)
+
+// CopyBlocks copies blocks of n elements to adjacent places of dst: those with the indices at,
+// which begin unit elements apart in src. All indices must be in range. It returns false, and does
+// nothing, if no kernel fits the size of the blocks.
+func CopyBlocks[T any](dst, src []T, at []int, n, unit int) bool {
+	size := int(unsafe.Sizeof(*new(T)))
+	f := blockKernels.pick()
+	if f == nil || len(at) == 0 || n*size < minCopiedBlock || n*size > maxCopiedBlock {
+		return false
+	}
+	_, _ = dst[len(at)*n-1], src[0]
+	f.blocks(dataPointer[byte](dst), dataPointer[byte](src), &at[0], len(at), n*size, unit*size)
+	return true
+}
+
 // ShortRows holds kernels that write short rows of float32 side by side.
 type ShortRows struct {
 	Set         Set

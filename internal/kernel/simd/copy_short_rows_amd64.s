@@ -80,3 +80,38 @@ wide:
 end:
 	VZEROUPPER
 	RET
+
+// func gatherBlocksAVX2(dst *byte, src *byte, at *int, n int, bytes int, unit int)
+// Requires: AVX
+TEXT ·gatherBlocksAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ at+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ bytes+32(FP), SI
+	MOVQ unit+40(FP), DI
+	LEAQ -32(SI), R10
+
+block:
+	MOVQ  (DX), R8
+	IMULQ DI, R8
+	ADDQ  CX, R8
+	XORQ  R9, R9
+	JMP   more
+
+part:
+	VMOVDQU (R8)(R9*1), Y0
+	VMOVDQU Y0, (AX)(R9*1)
+	ADDQ    $0x20, R9
+
+more:
+	CMPQ    R9, R10
+	JLT     part
+	VMOVDQU (R8)(R10*1), Y0
+	VMOVDQU Y0, (AX)(R10*1)
+	ADDQ    SI, AX
+	ADDQ    $0x08, DX
+	DECQ    BX
+	JNZ     block
+	VZEROUPPER
+	RET

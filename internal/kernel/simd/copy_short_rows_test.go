@@ -40,3 +40,33 @@ func TestSpreads(t *testing.T) {
 		}
 	})
 }
+
+// TestCopyBlocks compares blocks of all sizes with a copy of each.
+func TestCopyBlocks(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		r, copied := rand.New(rand.NewPCG(3, 4)), 0
+		for range 1000 {
+			n, unit, rows := 1+r.IntN(150), 1+r.IntN(150), 1+r.IntN(20)
+			src := make([]int32, (rows-1)*unit+n)
+			for i := range src {
+				src[i] = r.Int32()
+			}
+			at := make([]int, r.IntN(9))
+			got, want := make([]int32, len(at)*n+1), make([]int32, len(at)*n+1)
+			for i := range at {
+				at[i] = r.IntN(rows)
+				copy(want[i*n:], src[at[i]*unit:][:n])
+			}
+			if !CopyBlocks(got, src, at, n, unit) {
+				continue
+			}
+			copied++
+			if !slices.Equal(got, want) {
+				t.Fatalf("blocks %v of %d, %d apart: got %v, want %v", at, n, unit, got, want)
+			}
+		}
+		if blockKernels.pick() != nil && copied == 0 {
+			t.Fatal("no blocks were copied")
+		}
+	})
+}

@@ -32,6 +32,7 @@ var (
 	sparseKernels     = family[Sparse]{}
 	sparseIntKernels  = family[SparseInts]{}
 	shortRowKernels   = family[ShortRows]{}
+	blockKernels      = family[blockCopies]{}
 	stripKernels      = family[Strips]{}
 	tableKernels16    = family[Tables16]{}
 )

@@ -1344,6 +1344,9 @@ func gatherAVX2(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
 func gatherAVX512(dst, src *float32, offs *int32, n int, runs *int32, nruns int)
 
 //go:noescape
+func gatherBlocksAVX2(dst, src *byte, at *int, n, bytes, unit int)
+
+//go:noescape
 func gatherPairsAVX2(dst, src *int16, offs *int32, n int, runs *int32, nruns int)
 
 //go:noescape
