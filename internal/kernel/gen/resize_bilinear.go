@@ -11,6 +11,7 @@ import (
 func resizes(a *asm) {
 	a.mixBytes()
 	a.acrossFloats()
+	a.acrossFloatsAVX2()
 	a.acrossBytes()
 	a.betweenFloats()
 }
@@ -126,6 +127,60 @@ func (a *asm) acrossFloats() {
 		a.VADDPS(zero, sum, sum)
 		a.storeFloats(sum, mask, at(to, 0))
 	})
+}
+
+// acrossFloatsAVX2 is acrossFloats for at least 8 channels: the last block of a position overlaps the
+// one before.
+func (a *asm) acrossFloatsAVX2() {
+	const lanes = 8
+	a.function("acrossFloatsAVX2", "func(dst, top, bottom *float32, taps *Tap, count, channels int)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	top := a.Load(a.Param("top"), a.GP64())
+	bottom := a.Load(a.Param("bottom"), a.GP64())
+	taps := a.Load(a.Param("taps"), a.GP64())
+	count := a.Load(a.Param("count"), a.GP64())
+	channels := a.Load(a.Param("channels"), a.GP64())
+	line, last, n := a.GP64(), a.GP64(), a.GP64()
+	topLo, bottomLo, topHi, bottomHi := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	left, right, zero, sum, product := a.YMM(), a.YMM(), a.YMM(), a.YMM(), a.YMM()
+	a.VXORPS(zero, zero, zero)
+	a.MOVQ(channels, line)
+	a.SHLQ(operand.U8(2), line)
+	a.LEAQ(at(line, -4*lanes), last)
+	a.Label("position")
+	a.MOVLQSX(at(taps, tapLo), topLo)
+	a.MOVLQSX(at(taps, tapHi), topHi)
+	a.LEAQ(operand.Mem{Base: bottom, Index: topLo, Scale: 1}, bottomLo)
+	a.LEAQ(operand.Mem{Base: bottom, Index: topHi, Scale: 1}, bottomHi)
+	a.ADDQ(top, topLo)
+	a.ADDQ(top, topHi)
+	a.VBROADCASTSS(at(taps, tapLeft), left)
+	a.VBROADCASTSS(at(taps, tapRight), right)
+	a.XORQ(n, n)
+	a.Label("channels")
+	a.VMULPS(operand.Mem{Base: topLo, Index: n, Scale: 1}, left, sum)
+	for _, in := range []struct {
+		base reg.Register
+		by   reg.VecVirtual
+	}{{bottomLo, left}, {topHi, right}, {bottomHi, right}} {
+		a.VMULPS(operand.Mem{Base: in.base, Index: n, Scale: 1}, in.by, product)
+		a.VADDPS(product, sum, sum)
+	}
+	a.VADDPS(zero, sum, sum)
+	a.VMOVUPS(sum, operand.Mem{Base: dst, Index: n, Scale: 1})
+	a.CMPQ(n, last)
+	a.JE(operand.LabelRef("done"))
+	a.ADDQ(operand.U8(4*lanes), n)
+	a.CMPQ(n, last)
+	a.CMOVQGT(last, n)
+	a.JMP(operand.LabelRef("channels"))
+	a.Label("done")
+	a.ADDQ(line, dst)
+	a.ADDQ(operand.U8(tapSize), taps)
+	a.DECQ(count)
+	a.JNZ(operand.LabelRef("position"))
+	a.VZEROUPPER()
+	a.RET()
 }
 
 // mixBytes writes top·left + bottom·right of n codes with a sign.

@@ -9,7 +9,17 @@ type Resizes struct {
 	mixBytes     func(dst *int32, top, bottom *byte, n int, left, right int32)
 	acrossBytes  func(dst *byte, src *int32, taps *Tap, count, channels int)
 	between      func(dst *float32, stepDst int, src *float32, stepSrc, lines int, blocks *Between, count int)
+	minChannels  int // of acrossFloats
 }
+
+// HasFloats reports whether [Resizes.AcrossFloats] is available for so many channels.
+func (r *Resizes) HasFloats(channels int) bool { return r != nil && channels >= r.minChannels }
+
+// HasBytes reports whether [Resizes.MixBytes] and [Resizes.AcrossBytes] are available.
+func (r *Resizes) HasBytes() bool { return r != nil && r.acrossBytes != nil }
+
+// HasBetween reports whether [Resizes.Between] is available.
+func (r *Resizes) HasBetween() bool { return r != nil && r.between != nil }
 
 // Between describes the interpolation of 16 adjacent values of a line: the indices of their
 // neighbours within 32 values from Base on, and the weights. Bits of In mark the values that are

@@ -108,6 +108,55 @@ channels_end:
 	VZEROUPPER
 	RET
 
+// func acrossFloatsAVX2(dst *float32, top *float32, bottom *float32, taps *byte, count int, channels int)
+// Requires: AVX, CMOV
+TEXT ·acrossFloatsAVX2(SB), NOSPLIT, $0-48
+	MOVQ   dst+0(FP), AX
+	MOVQ   top+8(FP), CX
+	MOVQ   bottom+16(FP), DX
+	MOVQ   taps+24(FP), BX
+	MOVQ   count+32(FP), SI
+	MOVQ   channels+40(FP), DI
+	VXORPS Y2, Y2, Y2
+	SHLQ   $0x02, DI
+	LEAQ   -32(DI), R8
+
+position:
+	MOVLQSX      (BX), R10
+	MOVLQSX      4(BX), R12
+	LEAQ         (DX)(R10*1), R11
+	LEAQ         (DX)(R12*1), R13
+	ADDQ         CX, R10
+	ADDQ         CX, R12
+	VBROADCASTSS 8(BX), Y0
+	VBROADCASTSS 12(BX), Y1
+	XORQ         R9, R9
+
+channels:
+	VMULPS  (R10)(R9*1), Y0, Y3
+	VMULPS  (R11)(R9*1), Y0, Y4
+	VADDPS  Y4, Y3, Y3
+	VMULPS  (R12)(R9*1), Y1, Y4
+	VADDPS  Y4, Y3, Y3
+	VMULPS  (R13)(R9*1), Y1, Y4
+	VADDPS  Y4, Y3, Y3
+	VADDPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(R9*1)
+	CMPQ    R9, R8
+	JE      done
+	ADDQ    $0x20, R9
+	CMPQ    R9, R8
+	CMOVQGT R8, R9
+	JMP     channels
+
+done:
+	ADDQ DI, AX
+	ADDQ $0x10, BX
+	DECQ SI
+	JNZ  position
+	VZEROUPPER
+	RET
+
 // func acrossBytesAVX512(dst *byte, src *int32, taps *byte, count int, channels int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·acrossBytesAVX512(SB), NOSPLIT, $0-40

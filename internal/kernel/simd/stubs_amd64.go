@@ -21,6 +21,9 @@ func acoshAVX512(dst, src *float32, n int, t *SingleTable)
 func acrossBytesAVX512(dst *byte, src *int32, taps *Tap, count, channels int)
 
 //go:noescape
+func acrossFloatsAVX2(dst, top, bottom *float32, taps *Tap, count, channels int)
+
+//go:noescape
 func acrossFloatsAVX512(dst, top, bottom *float32, taps *Tap, count, channels int)
 
 //go:noescape

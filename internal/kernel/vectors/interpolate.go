@@ -16,7 +16,7 @@ type Interpolator struct {
 func NewInterpolator(n int, at []int, weights []float32) *Interpolator {
 	const lanes, window = 16, 32
 	b := &Interpolator{f: simd.ResizeKernels(), n: n, m: len(at) / 2}
-	if b.f == nil || b.m < lanes/2 {
+	if !b.f.HasBetween() || b.m < lanes/2 {
 		return nil
 	}
 	for o := 0; o < b.m; o += lanes {

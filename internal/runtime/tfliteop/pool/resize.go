@@ -124,7 +124,7 @@ func prepareBilinear(c *op.Call, r resize) (op.Run, error) {
 	case tensor.Int16:
 		return fixedBilinear[int16](c, r), nil
 	case tensor.Float32:
-		if f := simd.ResizeKernels(); f != nil {
+		if f := simd.ResizeKernels(); f.HasFloats(r.c) {
 			return floatLines(c, r, f), nil
 		}
 		return bilinear[float32](r, 0), nil
@@ -179,7 +179,7 @@ func (r resize) fixedTaps(in, out int) []recipe.Tap {
 func fixedBilinear[T int8 | int16](c *op.Call, r resize) op.Run {
 	ys, xs := r.fixedTaps(r.h, r.oh), r.fixedTaps(r.w, r.ow)
 	c.Recipe = recipe.Bilinear{N: r.n, H: r.h, W: r.w, C: r.c, Rows: ys, Cols: xs}
-	if f := simd.ResizeKernels(); f != nil && c.In[0].Type == tensor.Int8 {
+	if f := simd.ResizeKernels(); f.HasBytes() && c.In[0].Type == tensor.Int8 {
 		return byteLines(c, r, f, ys, xs)
 	}
 	return layer.Ranges(r.n*r.oh, max(1, layer.Grain/max(1, 8*r.ow*r.c)), func(y, x []T, lo, hi int) {
