@@ -247,12 +247,12 @@ func (c *Float32) lineTiles(t *simd.Tile, x, y []float32, part linePart) {
 			}
 			for line := part.l0; line < part.l1; line++ {
 				for at := part.p0; at < part.p1; {
-					rows := simd.Evenly(part.p1-at, f.Rows)
+					rows, tiles := f.Split(t, part.p1-at)
 					t.A = &x[line*l.lineA+at*l.stepA+g*c.cg+q.A]
 					t.C = &y[line*l.lineC+at*l.stepC+g*c.og+o]
-					next.Fetch(t)
-					f.Run(t, rows, width, true)
-					at += rows
+					next.Fetch(t, tiles)
+					f.RunTiles(t, rows, tiles, width, true)
+					at += rows * tiles
 				}
 			}
 		}

@@ -334,7 +334,7 @@ func (c *Float32) winograd4Multiply(t *simd.Tile, m, v, w []float32, rows int, b
 				t.A, t.StepA = &w[at], 4*high
 				next := gemm.PrefetchOf(w[min(len(w), at+high*t.K):], (4*high+panels-1)/panels)
 				for p := 0; p < b.all; p += f.Cols {
-					next.Fetch(t)
+					next.Fetch(t, 1)
 					t.B, t.C = &v[k0*b.all+p], &m[o*b.all+p]
 					f.Run(t, high, min(f.Cols, b.all-p), false)
 				}

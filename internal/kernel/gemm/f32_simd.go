@@ -114,12 +114,12 @@ func PrefetchOf(v []float32, step int) Prefetch {
 	return Prefetch{unsafe.Slice((*uint8)(unsafe.Pointer(&v[0])), 4*len(v)), step}
 }
 
-// Fetch makes tile t, whose K is set, prefetch the next share.
-func (h *Prefetch) Fetch(t *simd.Tile) {
+// Fetch makes a number of tiles by t, whose K is set, prefetch the next share.
+func (h *Prefetch) Fetch(t *simd.Tile, tiles int) {
 	t.Next, t.Fetch = nil, 0
 	if h != nil && len(h.data) > 0 {
 		t.Next, t.Fetch = unsafe.Pointer(&h.data[0]), h.step
-		h.data = h.data[min(h.step*t.K*t.Segs, len(h.data)):]
+		h.data = h.data[min(h.step*t.K*t.Segs*tiles, len(h.data)):]
 	}
 }
 
@@ -319,15 +319,18 @@ func gemmTileRows(f *simd.Floats, g *Params, t *simd.Tile, rows []float32, line 
 		t.BiasN = &g.BiasN[n*f.Cols]
 	}
 	for width := min(f.Cols, g.N-n*f.Cols); r < end; {
-		height := simd.Evenly(end-r, f.Rows)
-		next.Fetch(t)
+		height, tiles := f.Split(t, end-r)
+		if g.BiasM != nil {
+			height, tiles = simd.Evenly(end-r, f.Rows), 1
+		}
+		next.Fetch(t, tiles)
 		t.A = &rows[(r-r0)*line]
 		t.C = &c[r*ldc+n*f.Cols]
 		if last && g.BiasM != nil {
 			t.BiasM = &g.BiasM[r]
 		}
-		f.Run(t, height, width, g.Exact)
-		r += height
+		f.RunTiles(t, height, tiles, width, g.Exact)
+		r += height * tiles
 	}
 }
 

@@ -26,6 +26,9 @@ const (
 	tileOffs   // of rows of b
 	tileNext   // what to fetch ahead
 	tileFetch  // bytes of it a step
+	tileTiles  // below each other
+	tileDoneA  // bytes of a that earlier tiles of the call used
+	tileDoneC  //
 	tileMax    = tileMin + 4
 	tileFlags  = tileBits + 4
 )
@@ -69,6 +72,11 @@ func floats(a *asm) {
 		}
 		a.gather(w)
 		a.spread(w)
+	}
+	for _, kind := range []tileKind{fusedTile, exactTile} {
+		for _, vecs := range []int{2, 1} {
+			a.tiles(ymm, 6, vecs, kind)
+		}
 	}
 }
 
@@ -119,6 +127,7 @@ type tileWriter struct {
 	placed     bool // each row of b has its own offset
 	fetch      bool // fetch the results and the next b ahead
 	whole      bool // the caller passes whole panels only
+	unroll     int  // steps of a round, if a and b are contiguous
 
 	b               []reg.VecPhysical
 	spread, product reg.VecPhysical
@@ -162,6 +171,76 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	s.finish()
 }
 
+// tiles writes a kernel of several tiles, one below the other, for rows of a and a panel of b that
+// are contiguous. With few K steps it saves the start of each tile.
+func (a *asm) tiles(w width, rows, vecs int, kind tileKind) {
+	a.function(label("%sTiles%dx%d%s", kind, rows, vecs, w.set), "func(t *Tile)")
+	s := &tileWriter{
+		asm: a, w: w, rows: rows, vecs: vecs, exact: kind.exact(), fetch: true, unroll: 4,
+		t: a.Load(a.Param("t"), a.GP64()),
+	}
+	s.allocate()
+	s.loadFields()
+	s.Label("tile")
+	s.startSums()
+	s.setBases(tileA, tileRowA)
+	s.MOVQ(at(s.t, tileB), s.pb)
+	s.MOVQ(at(s.t, tileSegs), s.segs)
+	s.Label("segment")
+	s.MOVQ(at(s.t, tileK), s.k)
+	s.SUBQ(operand.U8(uint8(s.unroll)), s.k)
+	s.JLT(operand.LabelRef("rest"))
+	s.Label("round")
+	s.round(s.unroll)
+	s.SUBQ(operand.U8(uint8(s.unroll)), s.k)
+	s.JGE(operand.LabelRef("round"))
+	s.Label("rest")
+	s.ADDQ(operand.U8(uint8(s.unroll)), s.k)
+	s.JZ(operand.LabelRef("segmentEnd"))
+	s.Label("step")
+	s.round(1)
+	s.DECQ(s.k)
+	s.JNZ(operand.LabelRef("step"))
+	s.Label("segmentEnd")
+	s.nextSegment()
+	s.storeResults()
+	for _, p := range []struct{ done, by int }{{tileDoneA, tileRowA}, {tileDoneC, tileRowC}} {
+		s.IMUL3Q(operand.U8(uint8(rows)), at(s.t, p.by), s.k)
+		s.ADDQ(s.k, at(s.t, p.done))
+	}
+	s.DECQ(at(s.t, tileTiles))
+	s.JNZ(operand.LabelRef("tile"))
+	s.VZEROUPPER()
+	s.RET()
+}
+
+// round adds the products of some steps of contiguous rows.
+func (s *tileWriter) round(steps int) {
+	for u := range steps {
+		for v := range s.vecs {
+			s.VMOVUPS(at(s.pb, (2*u+v)*s.w.bytes()), s.b[v])
+		}
+		for r := range s.rows {
+			s.VBROADCASTSS(s.lie.at(r, 4*u), s.spread)
+			for v := range s.vecs {
+				s.multiply(s.b[v], s.spread, s.sum(r, v))
+			}
+		}
+		if u%2 == 0 {
+			s.PREFETCHT1(at(s.ahead, 0))
+			if steps > 1 {
+				s.LEAQ(operand.Mem{Base: s.ahead, Index: s.fetched, Scale: 2}, s.ahead)
+			} else {
+				s.ADDQ(s.fetched, s.ahead)
+			}
+		}
+	}
+	for _, base := range s.lie.bases {
+		s.ADDQ(operand.U8(uint8(4*steps)), base)
+	}
+	s.ADDQ(operand.U32(uint32(2*steps*s.w.bytes())), s.pb)
+}
+
 // allocate assigns the registers after those of the sums.
 func (s *tileWriter) allocate() {
 	free := s.rows * s.vecs
@@ -203,6 +282,10 @@ func (s *tileWriter) setBases(first, by int) {
 		}
 	}
 	s.MOVQ(at(s.t, first), s.lie.bases[0])
+	if s.unroll > 0 {
+		// A pointer past the memory would mislead the garbage collector, so offsets move.
+		s.ADDQ(at(s.t, map[int]int{tileA: tileDoneA, tileC: tileDoneC}[first]), s.lie.bases[0])
+	}
 	for i := 1; i < len(s.lie.bases); i++ {
 		s.LEAQ(operand.Mem{Base: s.lie.bases[i-1], Index: s.lie.step, Scale: 4}, s.lie.bases[i])
 	}
@@ -427,6 +510,11 @@ func (s *tileWriter) nextStep() {
 	}
 	s.DECQ(s.k)
 	s.JNZ(operand.LabelRef("step"))
+	s.nextSegment()
+}
+
+// nextSegment advances to the next segment of a.
+func (s *tileWriter) nextSegment() {
 	for _, base := range s.lie.bases {
 		s.ADDQ(s.seg, base)
 	}
@@ -434,8 +522,15 @@ func (s *tileWriter) nextStep() {
 	s.JNZ(operand.LabelRef("segment"))
 }
 
-// finish accumulates, adds the biases, clamps, writes the results and returns.
+// finish writes the results and returns.
 func (s *tileWriter) finish() {
+	s.storeResults()
+	s.VZEROUPPER()
+	s.RET()
+}
+
+// storeResults accumulates, adds the biases, clamps and writes the results.
+func (s *tileWriter) storeResults() {
 	s.setBases(tileC, tileRowC)
 	s.whenFlag(flagAccumulate, "accumulate", func() {
 		s.forColumns("accumulate", func(m bool) {
@@ -462,8 +557,6 @@ func (s *tileWriter) finish() {
 	s.forColumns("write", func(m bool) {
 		s.forEach(func(r, v int) { s.storeColumns(s.sum(r, v), v, s.lie.at(r, v*s.w.bytes()), m) })
 	})
-	s.VZEROUPPER()
-	s.RET()
 }
 
 // addBias adds the bias of each row and of each column, where present.

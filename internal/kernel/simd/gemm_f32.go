@@ -33,6 +33,9 @@ type tileKernels struct {
 	tiny, short []func(t *Tile)
 	double      []func(t *Tile)                 // of twice the columns, for few rows; nil if absent
 	wide        [WideBFloat16 + 1]func(t *Tile) // by the type of b; nil if absent
+	// tiles are kernels of several tiles of Rows rows, of up to Cols and up to Half columns, with
+	// contiguous rows of a and b; nil if absent.
+	tiles [2]func(t *Tile)
 }
 
 // PanelType is the type in which the values of a panel are stored.
@@ -88,6 +91,8 @@ type Tile struct {
 	// bytes after the line before. [Floats.Wide] and RunIndirect ignore it.
 	Next  unsafe.Pointer
 	Fetch int
+	// of RunTiles: tiles of a call, and the bytes that earlier tiles used
+	tiles, doneA, doneC int
 }
 
 // columnMasks yields the mask of n columns at index 16 - n: n ones followed by zeros.
@@ -135,6 +140,41 @@ func (f *Floats) Run(t *Tile, rows, width int, exact bool) {
 		return
 	}
 	of.run(f, t, rows, width)
+}
+
+// Split returns how many tiles, one below the other, [Floats.RunTiles] computes of the next n rows,
+// and the height of a tile. The steps of t are set.
+func (f *Floats) Split(t *Tile, n int) (rows, tiles int) {
+	rows, tiles = f.Rows, n/f.Rows
+	if n%f.Rows > 0 && n%f.Rows <= f.Rows/3 {
+		tiles-- // two equal tiles are faster than a whole one and a small one
+	}
+	if tiles < 2 || f.fused.tiles[0] == nil || t.StepA != 4 || t.StepB != 4*f.Cols {
+		return Evenly(n, f.Rows), 1
+	}
+	return rows, tiles
+}
+
+// RunTiles is Run for several tiles, as [Floats.Split] returns them. All have the same bias.
+func (f *Floats) RunTiles(t *Tile, rows, tiles, width int, exact bool) {
+	if tiles == 1 {
+		f.Run(t, rows, width, exact)
+		return
+	}
+	of := &f.fused
+	if exact {
+		of = &f.exact
+	}
+	t.tiles, t.doneA, t.doneC = tiles, 0, 0
+	t.flags &^= flagMasked
+	kernel, all := of.tiles[0], f.Cols
+	if width <= f.Half {
+		kernel, all = of.tiles[1], f.Half
+	}
+	if width < all {
+		t.setMask(width)
+	}
+	kernel(t)
 }
 
 // run computes a tile.

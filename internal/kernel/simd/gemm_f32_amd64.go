@@ -7,11 +7,13 @@ var floatKernels = family[Floats]{
 			whole: []func(t *Tile){fused1x2AVX2, fused2x2AVX2, fused3x2AVX2, fused4x2AVX2, fused5x2AVX2, fused6x2AVX2},
 			half:  []func(t *Tile){fused1x1AVX2, fused2x1AVX2, fused3x1AVX2, fused4x1AVX2, fused5x1AVX2, fused6x1AVX2},
 			wide:  [...]func(t *Tile){fusedWideAVX2, fusedWideHalfAVX2, fusedWideBrainAVX2},
+			tiles: [...]func(t *Tile){fusedTiles6x2AVX2, fusedTiles6x1AVX2},
 		},
 		exact: tileKernels{
 			whole: []func(t *Tile){exact1x2AVX2, exact2x2AVX2, exact3x2AVX2, exact4x2AVX2, exact5x2AVX2, exact6x2AVX2},
 			half:  []func(t *Tile){exact1x1AVX2, exact2x1AVX2, exact3x1AVX2, exact4x1AVX2, exact5x1AVX2, exact6x1AVX2},
 			wide:  [...]func(t *Tile){exactWideAVX2, exactWideHalfAVX2, exactWideBrainAVX2},
+			tiles: [...]func(t *Tile){exactTiles6x2AVX2, exactTiles6x1AVX2},
 		},
 		indirect: tileKernels{
 			whole: []func(t *Tile){placed1x2AVX2, placed2x2AVX2, placed3x2AVX2, placed4x2AVX2, placed5x2AVX2, placed6x2AVX2},

@@ -18,7 +18,8 @@ func TestTileLayout(t *testing.T) {
 		unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs), unsafe.Offsetof(x.B), unsafe.Offsetof(x.StepB),
 		unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.BiasN), unsafe.Offsetof(x.BiasM),
 		unsafe.Offsetof(x.mask), unsafe.Offsetof(x.PanelB), unsafe.Offsetof(x.Min), unsafe.Offsetof(x.bits),
-		unsafe.Offsetof(x.Offs), unsafe.Offsetof(x.Next), unsafe.Offsetof(x.Fetch),
+		unsafe.Offsetof(x.Offs), unsafe.Offsetof(x.Next), unsafe.Offsetof(x.Fetch), unsafe.Offsetof(x.tiles),
+		unsafe.Offsetof(x.doneA), unsafe.Offsetof(x.doneC),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, got)
@@ -190,6 +191,53 @@ func TestTiles(t *testing.T) {
 			for i := range c {
 				if !same(c[i], want[i]) {
 					t.Fatalf("case %d: %d rows, %d columns, k %d×%d, exact %v, wide %v, flags %b: value %d is %v, want %v", n, rows, width, segs, k, exact, wide, tile.flags, i, c[i], want[i])
+				}
+			}
+		}
+	})
+}
+
+// TestTilesBelow compares RunTiles with single tiles.
+func TestTilesBelow(t *testing.T) {
+	everySet(t, func(t *testing.T) {
+		fk := FloatKernels()
+		if fk == nil {
+			t.Skip("plain Go")
+		}
+		r := rand.New(rand.NewPCG(1, 3))
+		for range 600 {
+			exact, odd := r.IntN(2) == 0, r.IntN(4) == 0
+			all, width := 1+r.IntN(6*fk.Rows), 1+r.IntN(fk.Cols)
+			k, segs := 1+r.IntN(14), 1+r.IntN(3)
+			rowA, segA, ldc := r.IntN(40), r.IntN(40), width+r.IntN(3)
+			a := make([]float32, (all-1)*rowA+(segs-1)*segA+k)
+			b := make([]float32, segs*k*fk.Cols)
+			c, bias, next := make([]float32, (all-1)*ldc+width+2), make([]float32, width), make([]float32, 99)
+			for _, v := range [][]float32{a, b, c, bias} {
+				fill(r, v, odd)
+			}
+			want := append([]float32(nil), c...)
+			tile := &Tile{RowA: 4 * rowA, StepA: 4, SegA: 4 * segA, K: k, Segs: segs, B: &b[0], StepB: 4 * fk.Cols, RowC: 4 * ldc}
+			if r.IntN(2) == 0 {
+				tile.BiasN = &bias[0]
+			}
+			if r.IntN(2) == 0 {
+				tile.Next, tile.Fetch = unsafe.Pointer(&next[0]), r.IntN(5)
+			}
+			tile.SetStart(Start(r.IntN(3)))
+			tile.SetClamp(r.IntN(2) == 0, -0.5, 1)
+			ref := *tile
+			ref.A, ref.C = &a[0], &want[1]
+			plain(&ref, all, width, exact)
+			for at := 0; at < all; {
+				rows, tiles := fk.Split(tile, all-at)
+				tile.A, tile.C = &a[at*rowA], &c[1+at*ldc]
+				fk.RunTiles(tile, rows, tiles, width, exact)
+				at += rows * tiles
+			}
+			for i := range c {
+				if !same(c[i], want[i]) {
+					t.Fatalf("%d rows, %d columns, k %d×%d, exact %v, flags %b: value %d is %v, want %v", all, width, segs, k, exact, tile.flags, i, c[i], want[i])
 				}
 			}
 		}

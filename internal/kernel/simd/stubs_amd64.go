@@ -966,6 +966,12 @@ func exactPlaced8x2AVX512(t *Tile)
 func exactPlaced9x2AVX512(t *Tile)
 
 //go:noescape
+func exactTiles6x1AVX2(t *Tile)
+
+//go:noescape
+func exactTiles6x2AVX2(t *Tile)
+
+//go:noescape
 func exactWideAVX2(t *Tile)
 
 //go:noescape
@@ -1321,6 +1327,12 @@ func fused9x1tinyAVX512(t *Tile)
 
 //go:noescape
 func fused9x2AVX512(t *Tile)
+
+//go:noescape
+func fusedTiles6x1AVX2(t *Tile)
+
+//go:noescape
+func fusedTiles6x2AVX2(t *Tile)
 
 //go:noescape
 func fusedWideAVX2(t *Tile)
