@@ -32,45 +32,80 @@ func (a *asm) saturatingQuads(w width, second operand.Mem, sum0, sum1 reg.Regist
 }
 
 // orderedStep goes along a segment of at least four groups of four, 16 activations at a time.
-// Each step selects its four among these. The last activations are the end of the last 16.
+// Those of all rows are written to the stack in their order first, as a broadcast from memory
+// leaves more of the units that multiply and add free than one shuffle for each four. The last
+// activations are the end of the last 16.
 func (a *asm) orderedStep(p *rowPointers, w width, rows int, pb, k, order reg.Register) {
 	const window, each, places = 16, 4, 4
 	panel := panelVecs * w.bytes()
-	group := func(i int) {
+	const line, windows = 64, 4
+	pitch := window * windows
+	start, buffer := a.GP64(), a.AllocLocal(pitch*rows+line)
+	a.LEAQ(buffer.Offset(line-1), start)
+	a.ANDQ(operand.I32(-line), start)
+	buffer = at(start, 0)
+	arrange := func(n int) {
+		which, x := saturatingWeights(w).AsX(), saturatingSpread(w).AsX()
+		for i := range n {
+			a.VMOVDQU(at(order, 16*i), which)
+			for r := range rows {
+				a.VMOVDQU(p.at(r, 16*i), x)
+				a.VPSHUFB(which, x, x)
+				a.VMOVDQU(x, buffer.Offset(pitch*r+16*i))
+			}
+		}
+		a.ADDQ(operand.U32(uint32(n*window/each*places)), order)
+	}
+	group := func(i int, from operand.Mem) {
 		a.VMOVDQU(at(pb, i*panel), saturatingWeights(w))
 		for r := range rows {
-			spread, which := saturatingSpread(w), w.reg(14) // free until the products
-			a.VBROADCASTI128(p.at(r, 0), spread)
-			a.VPBROADCASTD(at(order, i*places), which)
-			a.VPSHUFB(which, spread, spread)
+			a.VPBROADCASTD(from.Offset(pitch*r), saturatingSpread(w))
 			a.saturatingQuads(w, at(pb, i*panel+w.bytes()), w.reg(r*panelVecs), w.reg(r*panelVecs+1))
 		}
 	}
-	next := func(groups int) {
-		a.ADDQ(operand.U32(uint32(groups*panel)), pb)
-		a.ADDQ(operand.U32(uint32(groups*places)), order)
+	a.SUBQ(operand.U8(windows*window/each), k)
+	a.JL(operand.LabelRef("fewer"))
+	a.Label("windows")
+	arrange(windows)
+	p.add(operand.U32(uint32(windows*window)))
+	for i := range windows*window / each {
+		group(i, buffer.Offset(each*i))
 	}
-	a.SUBQ(operand.U8(window/each), k)
+	a.ADDQ(operand.U32(uint32(windows*window/each*panel)), pb)
+	a.SUBQ(operand.U8(windows*window/each), k)
+	a.JGE(operand.LabelRef("windows"))
+	a.Label("fewer")
+	a.ADDQ(operand.U8((windows-1)*window/each), k)
+	a.JL(operand.LabelRef("rest"))
 	a.Label("window")
-	for i := range window / each {
-		group(i)
-	}
+	arrange(1)
 	p.add(operand.U32(window))
-	next(window / each)
+	for i := range window / each {
+		group(i, buffer.Offset(each*i))
+	}
+	a.ADDQ(operand.U32(uint32(window/each*panel)), pb)
 	a.SUBQ(operand.U8(window/each), k)
 	a.JGE(operand.LabelRef("window"))
+	a.Label("rest")
 	a.ADDQ(operand.U8(window/each), k)
 	a.JZ(operand.LabelRef("whole"))
+	// The order of the last groups ends the last 16 places, too.
 	back := a.GP64()
 	a.LEAQ(operand.Mem{Disp: -window, Base: k, Index: k, Scale: 1}, back)
 	a.LEAQ(operand.Mem{Base: back, Index: k, Scale: 2}, back)
 	p.add(back)
+	a.ADDQ(back, order)
+	arrange(1)
+	p.add(operand.U32(window))
+	from := back
+	a.NEGQ(from)
+	a.LEAQ(buffer.Idx(from, 1), from)
 	a.Label("last")
-	group(0)
-	next(1)
+	group(0, at(from, 0))
+	a.ADDQ(operand.U32(each), from)
+	a.ADDQ(operand.U32(uint32(panel)), pb)
 	a.DECQ(k)
 	a.JNZ(operand.LabelRef("last"))
-	p.add(operand.U32(window))
 	a.Label("whole")
 }
 
