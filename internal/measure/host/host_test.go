@@ -237,8 +237,7 @@ func TestCountBranches(t *testing.T) {
 	}
 }
 
-// TestOtherBranch: what cannot run in a branch that is not taken is no fault, in one that is taken
-// it is.
+// TestOtherBranch: a layer that cannot run is a problem only in a branch that is taken.
 func TestOtherBranch(t *testing.T) {
 	t.Parallel()
 	for _, then := range []bool{true, false} {

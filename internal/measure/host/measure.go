@@ -250,7 +250,7 @@ func (p *pass) layers(latency float64) error {
 	for i := range p.slots {
 		s := &p.slots[i]
 		if s.State != plan.Runs {
-			// What cannot run in a branch that is not taken is no fault of the run.
+			// A layer that cannot run in a branch that is not taken has no effect on the run.
 			if state, cause := profileState(s); state.Idle() {
 				if p.passedBy(i, entered) {
 					state, cause = profile.NotReached, nil
