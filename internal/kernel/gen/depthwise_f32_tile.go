@@ -23,8 +23,9 @@ const (
 	laneAhead
 	laneMin // and Max
 	laneSeen
-	laneMax  = laneMin + 4
-	laneMask = laneSeen + 4
+	laneMasks // of the channels, without mask registers
+	laneMax   = laneMin + 4
+	laneMask  = laneSeen + 4
 )
 
 func laneTiles(a *asm) {
@@ -35,8 +36,9 @@ func laneTiles(a *asm) {
 			}
 			for rows := 1; rows <= 2; rows++ {
 				for _, cols := range []int{3, 4} {
-					for _, whole := range []bool{true, false} {
-						newLaneTile(a, k, step, rows, cols, whole).write()
+					for _, w := range []width{ymm, zmm} {
+						newLaneTile(a, w, k, step, rows, cols, true).write()
+						newLaneTile(a, w, k, step, rows, cols, false).write()
 					}
 				}
 			}
@@ -45,17 +47,20 @@ func laneTiles(a *asm) {
 }
 
 // laneTile computes neighbouring results, rows by cols, of depthwise convolutions of k by k over
-// [N,H,W,C], 16 channels at a time: a value that is read is multiplied for all results that see
+// [N,H,W,C], a register of channels at a time: a value that is read is multiplied for all results that see
 // it. Products and sums are rounded apart; a result adds them up line by line, as the reference
 // kernels of TFLite do, and the bias at the end.
 type laneTile struct {
 	*asm
+	width               width
 	k, step, rows, cols int
 	// all lines and columns are there, and all channels, of which else a mask tells
-	whole              bool
-	next               int
-	sums               [][]reg.VecPhysical
-	weights            [][]reg.VecPhysical // of the lines of the window that are wanted at once
+	whole bool
+	next  int
+	sums  [][]reg.VecPhysical
+	// of the lines of the window that are wanted at once; nil if registers are few
+	weights            [][]reg.VecPhysical
+	mask               reg.VecPhysical // without mask registers
 	values, products   []reg.VecPhysical
 	t                  reg.Register
 	src, dst, w        reg.GPVirtual
@@ -65,13 +70,13 @@ type laneTile struct {
 	apart, apart3      reg.GPVirtual
 }
 
-func newLaneTile(a *asm, k, step, rows, cols int, whole bool) *laneTile {
-	return &laneTile{asm: a, k: k, step: step, rows: rows, cols: cols, whole: whole}
+func newLaneTile(a *asm, w width, k, step, rows, cols int, whole bool) *laneTile {
+	return &laneTile{asm: a, width: w, k: k, step: step, rows: rows, cols: cols, whole: whole}
 }
 
 func (b *laneTile) fresh(n int) (v []reg.VecPhysical) {
 	for range n {
-		v = append(v, zmm.reg(b.next))
+		v = append(v, b.width.reg(b.next))
 		b.next++
 	}
 	return v
@@ -102,15 +107,23 @@ func (b *laneTile) write() {
 	if !b.whole {
 		name += "Edge"
 	}
-	b.function(name+"AVX512", "func(t *LaneTile)")
+	b.function(name+b.width.set, "func(t *LaneTile)")
 	b.t = b.Load(b.Param("t"), b.GP64())
 	for range b.rows {
 		b.sums = append(b.sums, b.fresh(b.cols))
 	}
-	for range (b.rows-1)*b.step + 1 {
-		b.weights = append(b.weights, b.fresh(b.k))
+	size := b.width.bytes()
+	products := 4
+	switch {
+	case b.width.masks:
+		for range (b.rows-1)*b.step + 1 {
+			b.weights = append(b.weights, b.fresh(b.k))
+		}
+	case !b.whole:
+		products = 3
+		b.mask = b.fresh(1)[0]
 	}
-	b.values, b.products = b.fresh(2), b.fresh(4)
+	b.values, b.products = b.fresh(2), b.fresh(products)
 	limits := b.fresh(2)
 	b.VBROADCASTSS(at(b.t, laneMin), limits[0])
 	b.VBROADCASTSS(at(b.t, laneMax), limits[1])
@@ -126,7 +139,12 @@ func (b *laneTile) write() {
 	} else {
 		first, end, seen = b.field(laneFirst), b.field(laneEnd), b.GP64()
 		b.MOVL(at(b.t, laneSeen), seen.As32())
-		b.KMOVW(at(b.t, laneMask), reg.K1)
+		if b.width.masks {
+			b.KMOVW(at(b.t, laneMask), reg.K1)
+		} else {
+			b.MOVQ(at(b.t, laneMasks), b.line)
+			b.VMOVUPS(at(b.line, 0), b.mask)
+		}
 	}
 	b.Label("tile")
 	b.MOVQ(at(b.t, laneN), n)
@@ -134,7 +152,7 @@ func (b *laneTile) write() {
 	for i, s := range b.sums {
 		for j, v := range s {
 			if !b.whole {
-				b.zero(zmm, v)
+				b.zero(b.width, v)
 				b.begun[i*b.cols+j] = true
 			} else {
 				b.begun[i*b.cols+j] = false
@@ -144,7 +162,7 @@ func (b *laneTile) write() {
 	b.MOVQ(b.src, b.line)
 	b.MOVQ(b.dst, b.out)
 	for r := range (b.rows-1)*b.step + b.k {
-		if r < b.k {
+		if r < b.k && b.weights != nil {
 			for x, v := range b.weights[r%len(b.weights)] {
 				b.VMOVUPS(at(b.w, 64*(1+r*b.k+x)), v)
 			}
@@ -164,9 +182,9 @@ func (b *laneTile) write() {
 		}
 		b.ADDQ(lineSrc, b.line)
 	}
-	b.ADDQ(operand.U8(64), b.src)
-	b.ADDQ(operand.U8(64), b.dst)
-	b.ADDQ(operand.U32(uint32(64*(1+b.k*b.k))), b.w)
+	b.ADDQ(operand.U8(uint8(size)), b.src)
+	b.ADDQ(operand.U8(uint8(size)), b.dst)
+	b.ADDQ(operand.U32(uint32(size*(1+b.k*b.k))), b.w)
 	b.DECQ(n)
 	b.JNZ(operand.LabelRef("block"))
 	b.ADDQ(at(b.t, laneNextSrc), b.src)
@@ -196,10 +214,13 @@ func (b *laneTile) store(i int, limits []reg.VecPhysical) {
 		case 3:
 			m.Index, m.Scale = b.apart3, 1
 		}
-		if b.whole {
+		switch {
+		case b.whole:
 			b.VMOVUPS(v, m)
-		} else {
+		case b.width.masks:
 			b.VMOVUPS(v, reg.K1, m)
+		default:
+			b.VMASKMOVPS(v, b.mask, m)
 		}
 	}
 }
@@ -213,7 +234,7 @@ func (b *laneTile) meet(r int, seen reg.GPVirtual) {
 	if columns > 8 {
 		b.LEAQ(operand.Mem{Base: b.line, Index: b.apart, Scale: 8}, b.farther)
 	}
-	if b.whole {
+	if b.whole && b.width.masks {
 		// The columns that the next tile sees besides.
 		ahead := b.GP64()
 		b.LEAQ(operand.Mem{Base: b.line, Index: b.ahead, Scale: 1}, ahead)
@@ -240,7 +261,11 @@ func (b *laneTile) meet(r int, seen reg.GPVirtual) {
 		if !b.whole {
 			b.TESTL(operand.U32(uint32(1<<c)), seen.As32())
 			b.JZ(operand.LabelRef(missing))
-			b.VMOVUPS_Z(b.column(c), reg.K1, value)
+			if b.width.masks {
+				b.VMOVUPS_Z(b.column(c), reg.K1, value)
+			} else {
+				b.VMASKMOVPS(b.column(c), b.mask, value)
+			}
 		} else {
 			b.VMOVUPS(b.column(c), value)
 		}
@@ -256,12 +281,16 @@ func (b *laneTile) meet(r int, seen reg.GPVirtual) {
 				}
 				p := b.products[turn%len(b.products)]
 				turn++
+				var weight operand.Op = at(b.w, b.width.bytes()*(1+ky*b.k+kx))
+				if b.weights != nil {
+					weight = b.weights[ky%len(b.weights)][kx]
+				}
 				if n := i*b.cols + j; !b.begun[n] {
 					b.begun[n] = true
-					b.VMULPS(b.weights[ky%len(b.weights)][kx], value, b.sums[i][j])
+					b.VMULPS(weight, value, b.sums[i][j])
 					continue
 				}
-				b.VMULPS(b.weights[ky%len(b.weights)][kx], value, p)
+				b.VMULPS(weight, value, p)
 				b.VADDPS(p, b.sums[i][j], b.sums[i][j])
 			}
 		}

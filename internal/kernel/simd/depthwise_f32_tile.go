@@ -10,13 +10,14 @@ import (
 // value is read once for all results of a tile that use it. They are bit-exact to
 // [Windows.Lanes].
 type LaneTiles struct {
-	Set Set
+	Set   Set
+	lanes int // channels of a register, at most TileLanes
 	// kernels is indexed by stride, window size, lines and columns of the tile. The last index is 0
 	// for tiles inside the image with full registers of channels, and 1 for all tiles.
 	kernels [3][MaxStrip + 1][TileLines][MaxTileColumns - MinTileColumns + 1][2]func(t *LaneTile)
 }
 
-// Sizes of tiles, and the number of channels that they compute at a time.
+// Sizes of tiles, and the maximum number of channels that they compute at a time.
 const (
 	TileLines      = 2 // maximum
 	MinTileColumns = 3
@@ -55,6 +56,7 @@ type LaneTile struct {
 	min, max    float32
 	seen        uint32
 	mask        uint32
+	masks       *int32
 	Far         bool // disables prefetch
 }
 
@@ -80,38 +82,43 @@ func SeenColumns(first, gap, n, w int) (seen uint32) {
 // windows are inside the image; see [SeenColumns].
 func (f *LaneTiles) Run(t *LaneTile, k, step, lines, cols, n int, seen uint32) {
 	kernels := &f.kernels[step][k][lines-1][cols-MinTileColumns]
-	whole, rest, tiles := n/TileLanes, n%TileLanes, t.Tiles
+	whole, rest, tiles, size := n/f.lanes, n%f.lanes, t.Tiles, 4*f.lanes
 	columns, seenLines := (cols-1)*step+k, (lines-1)*step+k
 	t.seen, t.ahead = seen, (cols*step+k-step)*t.Step
 	if t.Far {
 		t.ahead = 0
 	}
 	if whole > 0 {
-		t.n, t.mask = whole, 1<<TileLanes-1
-		t.nextSrc, t.nextDst = cols*step*t.Step-64*whole, cols*t.Step-64*whole
+		t.n = whole
+		t.setMask(f.lanes)
+		t.nextSrc, t.nextDst = cols*step*t.Step-size*whole, cols*t.Step-size*whole
 		kernels[boolIndex(seen != 1<<columns-1 || t.First > 0 || t.End < seenLines)](t)
 	}
 	if rest > 0 {
 		dst, at, w := t.Dst, t.At, t.W
 		t.Dst, t.W = advance(dst, n-rest), advance(w, (n-rest)*(1+k*k))
-		t.At, t.n, t.mask, t.Tiles = at+4*(n-rest), 1, 1<<rest-1, tiles
-		t.nextSrc, t.nextDst = cols*step*t.Step-64, cols*t.Step-64
+		t.At, t.n, t.Tiles = at+4*(n-rest), 1, tiles
+		t.setMask(rest)
+		t.nextSrc, t.nextDst = cols*step*t.Step-size, cols*t.Step-size
 		kernels[1](t)
 		t.Dst, t.At, t.W = dst, at, w
 	}
 	t.Tiles = tiles
 }
 
+// setMask sets the channels of a register.
+func (t *LaneTile) setMask(n int) { t.mask, t.masks = 1<<n-1, &columnMasks[16-n] }
+
 // Size returns the number of values that [LaneTiles.Pack] writes for n channels.
 func (f *LaneTiles) Size(k, n int) int {
-	return (n + TileLanes - 1) / TileLanes * TileLanes * (1 + k*k)
+	return (n + f.lanes - 1) / f.lanes * f.lanes * (1 + k*k)
 }
 
-// Pack packs weights w [k,k,n] and the bias, which may be nil, into blocks of TileLanes channels.
+// Pack packs weights w [k,k,n] and the bias, which may be nil, into blocks of a register of channels.
 func (f *LaneTiles) Pack(dst, w, bias []float32, k, n int) {
 	clear(dst)
-	for first := 0; first < n; first += TileLanes {
-		lanes := min(TileLanes, n-first)
+	for first := 0; first < n; first += f.lanes {
+		lanes := min(f.lanes, n-first)
 		block := dst[first*(1+k*k):]
 		if bias != nil {
 			for i, v := range bias[first:][:lanes] {
@@ -119,7 +126,7 @@ func (f *LaneTiles) Pack(dst, w, bias []float32, k, n int) {
 			}
 		}
 		for i := range k * k {
-			copy(block[(1+i)*TileLanes:], w[i*n+first:][:lanes])
+			copy(block[(1+i)*f.lanes:], w[i*n+first:][:lanes])
 		}
 	}
 }

@@ -2,6 +2,331 @@
 
 #include "textflag.h"
 
+// func laneTile3x1x3by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x3by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  32(BX), Y3, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  32(BX), Y4, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  96(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  64(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  32(BX), Y3, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  96(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  64(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  96(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  128(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  160(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  128(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  192(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  160(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  128(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  192(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  160(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  192(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  224(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  256(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  224(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  288(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  256(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  224(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  288(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  256(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  288(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (BX), Y3
+	VADDPS  Y3, Y0, Y0
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y3, Y1, Y1
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y3, Y2, Y2
+	VMAXPS  Y2, Y9, Y2
+	VMINPS  Y2, Y10, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x1x3by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x3by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y3
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     32(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     96(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     64(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     32(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     96(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     96(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column4:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     128(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     160(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     128(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     192(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     160(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     128(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     192(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     160(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     192(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column4:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     224(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     224(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     288(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     256(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     224(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     288(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     288(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column4:
+line2:
+	VMOVUPS    (BX), Y4
+	VADDPS     Y4, Y0, Y0
+	VMAXPS     Y0, Y9, Y0
+	VMINPS     Y0, Y10, Y0
+	VMASKMOVPS Y0, Y3, (R12)
+	VADDPS     Y4, Y1, Y1
+	VMAXPS     Y1, Y9, Y1
+	VMINPS     Y1, Y10, Y1
+	VMASKMOVPS Y1, Y3, (R12)(SI*1)
+	VADDPS     Y4, Y2, Y2
+	VMAXPS     Y2, Y9, Y2
+	VMINPS     Y2, Y10, Y2
+	VMASKMOVPS Y2, Y3, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
+	VZEROUPPER
+	RET
+
 // func laneTile3x1x3by1AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·laneTile3x1x3by1AVX512(SB), NOSPLIT, $0-8
@@ -353,6 +678,393 @@ line2:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x1x4by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x4by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  32(BX), Y4, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  64(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  32(BX), Y5, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  96(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  32(BX), Y4, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  96(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  64(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  32(BX), Y5, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  96(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  64(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  96(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  128(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  160(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  128(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  192(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  160(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  128(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  192(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  160(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  128(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  192(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  160(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  192(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  224(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  256(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  224(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  288(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  256(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  224(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  288(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  256(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  224(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  288(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  256(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  288(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (BX), Y4
+	VADDPS  Y4, Y0, Y0
+	VMAXPS  Y0, Y10, Y0
+	VMINPS  Y0, Y11, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y4, Y1, Y1
+	VMAXPS  Y1, Y10, Y1
+	VMINPS  Y1, Y11, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y4, Y2, Y2
+	VMAXPS  Y2, Y10, Y2
+	VMINPS  Y2, Y11, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	VADDPS  Y4, Y3, Y3
+	VMAXPS  Y3, Y10, Y3
+	VMINPS  Y3, Y11, Y3
+	VMOVUPS Y3, (R12)(DI*1)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x1x4by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x4by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y4
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     32(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     32(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     96(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     32(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     96(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line0column5:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     160(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     128(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     192(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     160(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     128(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     192(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     160(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     128(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     192(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     160(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     192(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line1column5:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     224(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     288(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     256(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     224(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     224(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     288(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     256(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column5:
+line2:
+	VMOVUPS    (BX), Y5
+	VADDPS     Y5, Y0, Y0
+	VMAXPS     Y0, Y10, Y0
+	VMINPS     Y0, Y11, Y0
+	VMASKMOVPS Y0, Y4, (R12)
+	VADDPS     Y5, Y1, Y1
+	VMAXPS     Y1, Y10, Y1
+	VMINPS     Y1, Y11, Y1
+	VMASKMOVPS Y1, Y4, (R12)(SI*1)
+	VADDPS     Y5, Y2, Y2
+	VMAXPS     Y2, Y10, Y2
+	VMINPS     Y2, Y11, Y2
+	VMASKMOVPS Y2, Y4, (R12)(SI*2)
+	VADDPS     Y5, Y3, Y3
+	VMAXPS     Y3, Y10, Y3
+	VMINPS     Y3, Y11, Y3
+	VMASKMOVPS Y3, Y4, (R12)(DI*1)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -772,6 +1484,506 @@ line2:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x3by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x3by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  32(BX), Y6, Y0
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  32(BX), Y7, Y1
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y0, Y0
+	VMULPS  64(BX), Y6, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  32(BX), Y6, Y2
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  96(BX), Y7, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  64(BX), Y7, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS (R11), Y6
+	VMULPS  96(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  128(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  32(BX), Y6, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  160(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  128(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  64(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  32(BX), Y7, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  192(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  160(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  128(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  96(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  64(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  32(BX), Y6, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  192(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  160(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  96(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  64(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  96(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  224(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  128(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  256(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  224(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  160(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  128(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  288(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  256(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  224(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  192(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  160(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  128(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  288(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  256(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  192(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  160(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  288(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  192(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y0, Y0
+	VMAXPS  Y0, Y12, Y0
+	VMINPS  Y0, Y13, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y6, Y1, Y1
+	VMAXPS  Y1, Y12, Y1
+	VMINPS  Y1, Y13, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y6, Y2, Y2
+	VMAXPS  Y2, Y12, Y2
+	VMINPS  Y2, Y13, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  224(BX), Y6, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  256(BX), Y7, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  224(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  288(BX), Y6, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  256(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  224(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  288(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  256(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  288(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y3, Y3
+	VMAXPS  Y3, Y12, Y3
+	VMINPS  Y3, Y13, Y3
+	VMOVUPS Y3, (R12)
+	VADDPS  Y6, Y4, Y4
+	VMAXPS  Y4, Y12, Y4
+	VMINPS  Y4, Y13, Y4
+	VMOVUPS Y4, (R12)(SI*1)
+	VADDPS  Y6, Y5, Y5
+	VMAXPS  Y5, Y12, Y5
+	VMINPS  Y5, Y13, Y5
+	VMOVUPS Y5, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x3by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x3by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y6
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     32(BX), Y8, Y11
+	VADDPS     Y11, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     64(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     96(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column4:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     128(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     32(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     192(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     160(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     128(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     64(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     192(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     96(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     64(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     192(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column4:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     128(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     224(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     128(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     288(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     256(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     224(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     192(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     160(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     128(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     288(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     192(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     160(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column4:
+line2:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y0, Y0
+	VMAXPS     Y0, Y12, Y0
+	VMINPS     Y0, Y13, Y0
+	VMASKMOVPS Y0, Y6, (R12)
+	VADDPS     Y7, Y1, Y1
+	VMAXPS     Y1, Y12, Y1
+	VMINPS     Y1, Y13, Y1
+	VMASKMOVPS Y1, Y6, (R12)(SI*1)
+	VADDPS     Y7, Y2, Y2
+	VMAXPS     Y2, Y12, Y2
+	VMINPS     Y2, Y13, Y2
+	VMASKMOVPS Y2, Y6, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	CMPQ       R13, $0x03
+	JG         line3
+	CMPQ       R14, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line3column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+
+line3column0:
+	TESTL      $0x00000002, R15
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     224(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line3column1:
+	TESTL      $0x00000004, R15
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     288(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     256(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     224(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column2:
+	TESTL      $0x00000008, R15
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     288(BX), Y8, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line3column3:
+	TESTL      $0x00000010, R15
+	JZ         line3column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     288(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column4:
+line3:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y3, Y3
+	VMAXPS     Y3, Y12, Y3
+	VMINPS     Y3, Y13, Y3
+	VMASKMOVPS Y3, Y6, (R12)
+	VADDPS     Y7, Y4, Y4
+	VMAXPS     Y4, Y12, Y4
+	VMINPS     Y4, Y13, Y4
+	VMASKMOVPS Y4, Y6, (R12)(SI*1)
+	VADDPS     Y7, Y5, Y5
+	VMAXPS     Y5, Y12, Y5
+	VMINPS     Y5, Y13, Y5
+	VMASKMOVPS Y5, Y6, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -1305,6 +2517,618 @@ line3:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x4by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x4by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  32(BX), Y8, Y0
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y0, Y0
+	VMULPS  32(BX), Y9, Y1
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  96(BX), Y8, Y13
+	VADDPS  Y13, Y0, Y0
+	VMULPS  64(BX), Y8, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  32(BX), Y8, Y2
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  96(BX), Y9, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  32(BX), Y9, Y3
+	VMOVUPS (R11), Y8
+	VMULPS  96(BX), Y8, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  64(BX), Y8, Y12
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  96(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  128(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  32(BX), Y8, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  160(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  128(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  64(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  32(BX), Y9, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  192(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  160(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  128(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  96(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  64(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  32(BX), Y8, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  192(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  160(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  96(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  64(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  32(BX), Y9, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  192(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  160(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  96(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  64(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  192(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  96(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  224(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  128(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  256(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  160(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  128(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  288(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  256(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  224(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  160(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  128(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  288(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  256(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  224(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  192(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  160(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  128(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  288(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  256(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  192(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  160(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  192(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y8, Y1, Y1
+	VMAXPS  Y1, Y14, Y1
+	VMINPS  Y1, Y15, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y8, Y2, Y2
+	VMAXPS  Y2, Y14, Y2
+	VMINPS  Y2, Y15, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	VADDPS  Y8, Y3, Y3
+	VMAXPS  Y3, Y14, Y3
+	VMINPS  Y3, Y15, Y3
+	VMOVUPS Y3, (R12)(DI*1)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  224(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  256(BX), Y9, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  224(BX), Y9, Y12
+	VADDPS  Y12, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  288(BX), Y8, Y13
+	VADDPS  Y13, Y4, Y4
+	VMULPS  256(BX), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  224(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  256(BX), Y9, Y13
+	VADDPS  Y13, Y6, Y6
+	VMULPS  224(BX), Y9, Y10
+	VADDPS  Y10, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  288(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMULPS  256(BX), Y8, Y12
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  288(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMAXPS  Y4, Y14, Y4
+	VMINPS  Y4, Y15, Y4
+	VMOVUPS Y4, (R12)
+	VADDPS  Y8, Y5, Y5
+	VMAXPS  Y5, Y14, Y5
+	VMINPS  Y5, Y15, Y5
+	VMOVUPS Y5, (R12)(SI*1)
+	VADDPS  Y8, Y6, Y6
+	VMAXPS  Y6, Y14, Y6
+	VMINPS  Y6, Y15, Y6
+	VMOVUPS Y6, (R12)(SI*2)
+	VADDPS  Y8, Y7, Y7
+	VMAXPS  Y7, Y14, Y7
+	VMINPS  Y7, Y15, Y7
+	VMOVUPS Y7, (R12)(DI*1)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x4by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x4by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y8
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     96(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     96(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+
+line0column5:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     128(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     192(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     128(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     192(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     128(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     96(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     192(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     64(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     192(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     96(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line1column5:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     128(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     224(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     128(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     288(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     224(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     192(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     128(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     192(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     128(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     288(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     192(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line2column5:
+line2:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y0, Y0
+	VMAXPS     Y0, Y14, Y0
+	VMINPS     Y0, Y15, Y0
+	VMASKMOVPS Y0, Y8, (R12)
+	VADDPS     Y9, Y1, Y1
+	VMAXPS     Y1, Y14, Y1
+	VMINPS     Y1, Y15, Y1
+	VMASKMOVPS Y1, Y8, (R12)(SI*1)
+	VADDPS     Y9, Y2, Y2
+	VMAXPS     Y2, Y14, Y2
+	VMINPS     Y2, Y15, Y2
+	VMASKMOVPS Y2, Y8, (R12)(SI*2)
+	VADDPS     Y9, Y3, Y3
+	VMAXPS     Y3, Y14, Y3
+	VMINPS     Y3, Y15, Y3
+	VMASKMOVPS Y3, Y8, (R12)(DI*1)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	CMPQ       R13, $0x03
+	JG         line3
+	CMPQ       R14, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line3column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+
+line3column0:
+	TESTL      $0x00000002, R15
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line3column1:
+	TESTL      $0x00000004, R15
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     288(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     224(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line3column2:
+	TESTL      $0x00000008, R15
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line3column3:
+	TESTL      $0x00000010, R15
+	JZ         line3column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     288(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column4:
+	TESTL      $0x00000020, R15
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line3column5:
+line3:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y4, Y4
+	VMAXPS     Y4, Y14, Y4
+	VMINPS     Y4, Y15, Y4
+	VMASKMOVPS Y4, Y8, (R12)
+	VADDPS     Y9, Y5, Y5
+	VMAXPS     Y5, Y14, Y5
+	VMINPS     Y5, Y15, Y5
+	VMASKMOVPS Y5, Y8, (R12)(SI*1)
+	VADDPS     Y9, Y6, Y6
+	VMAXPS     Y6, Y14, Y6
+	VMINPS     Y6, Y15, Y6
+	VMASKMOVPS Y6, Y8, (R12)(SI*2)
+	VADDPS     Y9, Y7, Y7
+	VMAXPS     Y7, Y14, Y7
+	VMINPS     Y7, Y15, Y7
+	VMASKMOVPS Y7, Y8, (R12)(DI*1)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -1957,6 +3781,367 @@ line3:
 	VZEROUPPER
 	RET
 
+// func laneTile3x1x3by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x3by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  32(BX), Y3, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  96(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  32(BX), Y3, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  64(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  96(BX), Y3, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  32(BX), Y3, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  64(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  96(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  128(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  160(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  192(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  128(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  160(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  192(BX), Y3, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  128(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  160(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  192(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  224(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  256(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  288(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  224(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  256(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  288(BX), Y3, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  224(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  256(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  288(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (BX), Y3
+	VADDPS  Y3, Y0, Y0
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y3, Y1, Y1
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y3, Y2, Y2
+	VMAXPS  Y2, Y9, Y2
+	VMINPS  Y2, Y10, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x1x3by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x3by2EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y3
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     96(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     96(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, R15
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     96(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column6:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     128(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     160(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     192(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     128(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     160(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     192(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     128(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     160(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, R15
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     192(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column6:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     224(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     288(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     224(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     288(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     224(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line2column5:
+	TESTL      $0x00000040, R15
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     288(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column6:
+line2:
+	VMOVUPS    (BX), Y4
+	VADDPS     Y4, Y0, Y0
+	VMAXPS     Y0, Y9, Y0
+	VMINPS     Y0, Y10, Y0
+	VMASKMOVPS Y0, Y3, (R12)
+	VADDPS     Y4, Y1, Y1
+	VMAXPS     Y1, Y9, Y1
+	VMINPS     Y1, Y10, Y1
+	VMASKMOVPS Y1, Y3, (R12)(SI*1)
+	VADDPS     Y4, Y2, Y2
+	VMAXPS     Y2, Y9, Y2
+	VMINPS     Y2, Y10, Y2
+	VMASKMOVPS Y2, Y3, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
+	VZEROUPPER
+	RET
+
 // func laneTile3x1x3by2AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·laneTile3x1x3by2AVX512(SB), NOSPLIT, $0-8
@@ -2356,6 +4541,453 @@ line2:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x1x4by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x4by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  32(BX), Y4, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  64(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  96(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  32(BX), Y4, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  64(BX), Y5, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  96(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  32(BX), Y4, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  64(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  96(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  32(BX), Y4, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  64(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  96(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  128(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  160(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  192(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  128(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  160(BX), Y5, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  192(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  128(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  160(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  192(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  128(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  160(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  192(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  224(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  256(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  288(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  224(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  256(BX), Y5, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  288(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  224(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  256(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  288(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  224(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  256(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  288(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (BX), Y4
+	VADDPS  Y4, Y0, Y0
+	VMAXPS  Y0, Y10, Y0
+	VMINPS  Y0, Y11, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y4, Y1, Y1
+	VMAXPS  Y1, Y10, Y1
+	VMINPS  Y1, Y11, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y4, Y2, Y2
+	VMAXPS  Y2, Y10, Y2
+	VMINPS  Y2, Y11, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	VADDPS  Y4, Y3, Y3
+	VMAXPS  Y3, Y10, Y3
+	VMINPS  Y3, Y11, Y3
+	VMOVUPS Y3, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x1x4by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x1x4by2EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y4
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     96(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     96(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     96(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     96(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line0column8:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     160(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     192(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     160(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     192(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     160(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     192(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     160(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     192(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line1column8:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     288(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     288(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     288(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     288(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column8:
+line2:
+	VMOVUPS    (BX), Y5
+	VADDPS     Y5, Y0, Y0
+	VMAXPS     Y0, Y10, Y0
+	VMINPS     Y0, Y11, Y0
+	VMASKMOVPS Y0, Y4, (R13)
+	VADDPS     Y5, Y1, Y1
+	VMAXPS     Y1, Y10, Y1
+	VMINPS     Y1, Y11, Y1
+	VMASKMOVPS Y1, Y4, (R13)(SI*1)
+	VADDPS     Y5, Y2, Y2
+	VMAXPS     Y2, Y10, Y2
+	VMINPS     Y2, Y11, Y2
+	VMASKMOVPS Y2, Y4, (R13)(SI*2)
+	VADDPS     Y5, Y3, Y3
+	VMAXPS     Y3, Y10, Y3
+	VMINPS     Y3, Y11, Y3
+	VMASKMOVPS Y3, Y4, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -2850,6 +5482,605 @@ line2:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x3by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x3by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  32(BX), Y6, Y0
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  96(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  32(BX), Y6, Y1
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  64(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R11), Y6
+	VMULPS  96(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  32(BX), Y6, Y2
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  64(BX), Y7, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  96(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  128(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  160(BX), Y7, Y9
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  192(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  128(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  160(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R11), Y6
+	VMULPS  192(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  128(BX), Y6, Y10
+	VADDPS  Y10, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  160(BX), Y7, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  224(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  32(BX), Y6, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  256(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  64(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  288(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  224(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  96(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  32(BX), Y6, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  256(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  288(BX), Y6, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  224(BX), Y6, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  96(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  32(BX), Y6, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  256(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  64(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  288(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  96(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y0, Y0
+	VMAXPS  Y0, Y12, Y0
+	VMINPS  Y0, Y13, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y6, Y1, Y1
+	VMAXPS  Y1, Y12, Y1
+	VMINPS  Y1, Y13, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y6, Y2, Y2
+	VMAXPS  Y2, Y12, Y2
+	VMINPS  Y2, Y13, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  128(BX), Y6, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  160(BX), Y7, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  192(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  128(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  160(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  192(BX), Y6, Y9
+	VADDPS  Y9, Y4, Y4
+	VMULPS  128(BX), Y6, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  160(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  224(BX), Y6, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  256(BX), Y7, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  288(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  224(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  256(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  288(BX), Y6, Y9
+	VADDPS  Y9, Y4, Y4
+	VMULPS  224(BX), Y6, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  256(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  288(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y3, Y3
+	VMAXPS  Y3, Y12, Y3
+	VMINPS  Y3, Y13, Y3
+	VMOVUPS Y3, (R12)
+	VADDPS  Y6, Y4, Y4
+	VMAXPS  Y4, Y12, Y4
+	VMINPS  Y4, Y13, Y4
+	VMOVUPS Y4, (R12)(SI*1)
+	VADDPS  Y6, Y5, Y5
+	VMAXPS  Y5, Y12, Y5
+	VMINPS  Y5, Y13, Y5
+	VMOVUPS Y5, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x3by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x3by2EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y6
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, R15
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column6:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     128(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     128(BX), Y7, Y9
+	VADDPS     Y9, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     128(BX), Y7, Y9
+	VADDPS     Y9, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, R15
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line1column6:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     64(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     224(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     64(BX), Y8, Y9
+	VADDPS     Y9, Y4, Y4
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     224(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y5, Y5
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     64(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line2column5:
+	TESTL      $0x00000040, R15
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column6:
+line2:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y0, Y0
+	VMAXPS     Y0, Y12, Y0
+	VMINPS     Y0, Y13, Y0
+	VMASKMOVPS Y0, Y6, (R12)
+	VADDPS     Y7, Y1, Y1
+	VMAXPS     Y1, Y12, Y1
+	VMINPS     Y1, Y13, Y1
+	VMASKMOVPS Y1, Y6, (R12)(SI*1)
+	VADDPS     Y7, Y2, Y2
+	VMAXPS     Y2, Y12, Y2
+	VMINPS     Y2, Y13, Y2
+	VMASKMOVPS Y2, Y6, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	CMPQ       R13, $0x03
+	JG         line3
+	CMPQ       R14, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line3column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     128(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+
+line3column0:
+	TESTL      $0x00000002, R15
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+
+line3column1:
+	TESTL      $0x00000004, R15
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     128(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+
+line3column2:
+	TESTL      $0x00000008, R15
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+
+line3column3:
+	TESTL      $0x00000010, R15
+	JZ         line3column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     128(BX), Y7, Y9
+	VADDPS     Y9, Y5, Y5
+
+line3column4:
+	TESTL      $0x00000020, R15
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line3column5:
+	TESTL      $0x00000040, R15
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column6:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x04
+	JG         line4
+	CMPQ       R14, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line4column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+
+line4column0:
+	TESTL      $0x00000002, R15
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+
+line4column1:
+	TESTL      $0x00000004, R15
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     288(BX), Y7, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+
+line4column2:
+	TESTL      $0x00000008, R15
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+
+line4column3:
+	TESTL      $0x00000010, R15
+	JZ         line4column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     288(BX), Y7, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y5, Y5
+
+line4column4:
+	TESTL      $0x00000020, R15
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line4column5:
+	TESTL      $0x00000040, R15
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     288(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column6:
+line4:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y3, Y3
+	VMAXPS     Y3, Y12, Y3
+	VMINPS     Y3, Y13, Y3
+	VMASKMOVPS Y3, Y6, (R12)
+	VADDPS     Y7, Y4, Y4
+	VMAXPS     Y4, Y12, Y4
+	VMINPS     Y4, Y13, Y4
+	VMASKMOVPS Y4, Y6, (R12)(SI*1)
+	VADDPS     Y7, Y5, Y5
+	VMAXPS     Y5, Y12, Y5
+	VMINPS     Y5, Y13, Y5
+	VMASKMOVPS Y5, Y6, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -3506,6 +6737,763 @@ line4:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x4by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x4by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  32(BX), Y8, Y0
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  32(BX), Y8, Y1
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  64(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMOVUPS (R11), Y8
+	VMULPS  96(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  32(BX), Y8, Y2
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  96(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  32(BX), Y8, Y3
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  64(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS (R12), Y8
+	VMULPS  96(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  128(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  160(BX), Y9, Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  192(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  128(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  160(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMOVUPS (R11), Y8
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  128(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  160(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  192(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  128(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  160(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS (R12), Y8
+	VMULPS  192(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  224(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  32(BX), Y8, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  256(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  288(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  224(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  32(BX), Y8, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  256(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  288(BX), Y8, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  224(BX), Y8, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  96(BX), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  32(BX), Y8, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  256(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  288(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  224(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  32(BX), Y8, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  256(BX), Y9, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  288(BX), Y8, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  96(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y8, Y1, Y1
+	VMAXPS  Y1, Y14, Y1
+	VMINPS  Y1, Y15, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y8, Y2, Y2
+	VMAXPS  Y2, Y14, Y2
+	VMINPS  Y2, Y15, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	VADDPS  Y8, Y3, Y3
+	VMAXPS  Y3, Y14, Y3
+	VMINPS  Y3, Y15, Y3
+	VMOVUPS Y3, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  128(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  160(BX), Y9, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  192(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  128(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  160(BX), Y9, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  128(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  160(BX), Y9, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  192(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  128(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  160(BX), Y9, Y12
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  192(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  224(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  256(BX), Y9, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  288(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  224(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  256(BX), Y9, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  288(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  224(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  256(BX), Y9, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  288(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  224(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  256(BX), Y9, Y12
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  288(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMAXPS  Y4, Y14, Y4
+	VMINPS  Y4, Y15, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  Y8, Y5, Y5
+	VMAXPS  Y5, Y14, Y5
+	VMINPS  Y5, Y15, Y5
+	VMOVUPS Y5, (R13)(SI*1)
+	VADDPS  Y8, Y6, Y6
+	VMAXPS  Y6, Y14, Y6
+	VMINPS  Y6, Y15, Y6
+	VMOVUPS Y6, (R13)(SI*2)
+	VADDPS  Y8, Y7, Y7
+	VMAXPS  Y7, Y14, Y7
+	VMINPS  Y7, Y15, Y7
+	VMOVUPS Y7, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000140, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile3x2x4by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile3x2x4by2EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y8
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+
+line0column8:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+
+line1column8:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y4, Y4
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     224(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     224(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     224(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line2column8:
+line2:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y0, Y0
+	VMAXPS     Y0, Y14, Y0
+	VMINPS     Y0, Y15, Y0
+	VMASKMOVPS Y0, Y8, (R13)
+	VADDPS     Y9, Y1, Y1
+	VMAXPS     Y1, Y14, Y1
+	VMINPS     Y1, Y15, Y1
+	VMASKMOVPS Y1, Y8, (R13)(SI*1)
+	VADDPS     Y9, Y2, Y2
+	VMAXPS     Y2, Y14, Y2
+	VMINPS     Y2, Y15, Y2
+	VMASKMOVPS Y2, Y8, (R13)(SI*2)
+	VADDPS     Y9, Y3, Y3
+	VMAXPS     Y3, Y14, Y3
+	VMINPS     Y3, Y15, Y3
+	VMASKMOVPS Y3, Y8, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line3column8:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     288(BX), Y9, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     288(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     288(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     288(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line4column8:
+line4:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y4, Y4
+	VMAXPS     Y4, Y14, Y4
+	VMINPS     Y4, Y15, Y4
+	VMASKMOVPS Y4, Y8, (R13)
+	VADDPS     Y9, Y5, Y5
+	VMAXPS     Y5, Y14, Y5
+	VMINPS     Y5, Y15, Y5
+	VMASKMOVPS Y5, Y8, (R13)(SI*1)
+	VADDPS     Y9, Y6, Y6
+	VMAXPS     Y6, Y14, Y6
+	VMINPS     Y6, Y15, Y6
+	VMASKMOVPS Y6, Y8, (R13)(SI*2)
+	VADDPS     Y9, Y7, Y7
+	VMAXPS     Y7, Y14, Y7
+	VMINPS     Y7, Y15, Y7
+	VMASKMOVPS Y7, Y8, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000140, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -4333,6 +8321,661 @@ line4:
 	VZEROUPPER
 	RET
 
+// func laneTile5x1x3by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x3by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  32(BX), Y3, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  32(BX), Y4, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  96(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  64(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  32(BX), Y3, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  128(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  96(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  64(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  160(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  128(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  96(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  160(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  128(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  160(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  192(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  224(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  192(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  256(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  224(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  192(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  288(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  256(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  224(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  320(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  288(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  256(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  320(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  288(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  320(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  352(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  384(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  352(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  416(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  384(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  352(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  448(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  416(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  384(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  480(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  448(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  416(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  480(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  448(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  480(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  512(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  544(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  512(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  576(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  544(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  512(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  608(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  576(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  544(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  640(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  608(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  576(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  640(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  608(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  640(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y3
+	VMULPS  672(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  704(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  672(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  736(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  704(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  672(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  768(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  736(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  704(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  800(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  768(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  736(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  800(BX), Y4, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  768(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  800(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (BX), Y3
+	VADDPS  Y3, Y0, Y0
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y3, Y1, Y1
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y3, Y2, Y2
+	VMAXPS  Y2, Y9, Y2
+	VMINPS  Y2, Y10, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x1x3by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x3by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y3
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     32(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     96(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     64(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     32(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     128(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     160(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     128(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     96(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     160(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, R15
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     160(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column6:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     192(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     192(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     256(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     224(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     192(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     288(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     224(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     320(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     288(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     256(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     320(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     288(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, R15
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     320(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column6:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     352(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     384(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     352(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     416(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     384(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     352(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     448(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     416(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     384(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     480(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     448(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     416(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     480(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     448(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line2column5:
+	TESTL      $0x00000040, R15
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     480(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column6:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x03
+	JG         line3
+	CMPQ       R14, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line3column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     512(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line3column0:
+	TESTL      $0x00000002, R15
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     544(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     512(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line3column1:
+	TESTL      $0x00000004, R15
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     576(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     544(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     512(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column2:
+	TESTL      $0x00000008, R15
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     608(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     576(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     544(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column3:
+	TESTL      $0x00000010, R15
+	JZ         line3column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     640(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     608(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     576(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column4:
+	TESTL      $0x00000020, R15
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     640(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     608(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line3column5:
+	TESTL      $0x00000040, R15
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     640(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column6:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x04
+	JG         line4
+	CMPQ       R14, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line4column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     672(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line4column0:
+	TESTL      $0x00000002, R15
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     704(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     672(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line4column1:
+	TESTL      $0x00000004, R15
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     736(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     704(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     672(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column2:
+	TESTL      $0x00000008, R15
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     768(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     736(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     704(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column3:
+	TESTL      $0x00000010, R15
+	JZ         line4column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     800(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     768(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     736(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column4:
+	TESTL      $0x00000020, R15
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     800(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     768(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line4column5:
+	TESTL      $0x00000040, R15
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     800(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column6:
+line4:
+	VMOVUPS    (BX), Y4
+	VADDPS     Y4, Y0, Y0
+	VMAXPS     Y0, Y9, Y0
+	VMINPS     Y0, Y10, Y0
+	VMASKMOVPS Y0, Y3, (R12)
+	VADDPS     Y4, Y1, Y1
+	VMAXPS     Y1, Y9, Y1
+	VMINPS     Y1, Y10, Y1
+	VMASKMOVPS Y1, Y3, (R12)(SI*1)
+	VADDPS     Y4, Y2, Y2
+	VMAXPS     Y2, Y9, Y2
+	VMINPS     Y2, Y10, Y2
+	VMASKMOVPS Y2, Y3, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
+	VZEROUPPER
+	RET
+
 // func laneTile5x1x3by1AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·laneTile5x1x3by1AVX512(SB), NOSPLIT, $0-8
@@ -5054,6 +9697,799 @@ line4:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x1x4by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x4by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  32(BX), Y4, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  64(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  32(BX), Y5, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  96(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  32(BX), Y4, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  128(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  96(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  64(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  32(BX), Y5, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  160(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  128(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  96(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  64(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  160(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  128(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  96(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  160(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  128(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  160(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  192(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  224(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  192(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  256(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  224(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  192(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  288(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  256(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  224(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  192(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  320(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  288(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  256(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  224(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  320(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  288(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  256(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  320(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  288(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  320(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  352(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  384(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  352(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  416(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  384(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  352(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  448(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  416(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  384(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  352(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  480(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  448(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  416(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  384(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  480(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  448(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  416(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  480(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  448(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  480(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  512(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  544(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  512(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  576(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  544(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  512(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  608(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  576(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  544(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  512(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  640(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  608(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  576(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  544(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  640(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  608(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  576(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  640(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  608(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  640(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y4
+	VMULPS  672(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  704(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  672(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  736(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  704(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  672(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  768(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  736(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  704(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  672(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  800(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  768(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  736(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  704(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  800(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  768(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  736(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  800(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  768(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  800(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (BX), Y4
+	VADDPS  Y4, Y0, Y0
+	VMAXPS  Y0, Y10, Y0
+	VMINPS  Y0, Y11, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y4, Y1, Y1
+	VMAXPS  Y1, Y10, Y1
+	VMINPS  Y1, Y11, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y4, Y2, Y2
+	VMAXPS  Y2, Y10, Y2
+	VMINPS  Y2, Y11, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	VADDPS  Y4, Y3, Y3
+	VMAXPS  Y3, Y10, Y3
+	VMINPS  Y3, Y11, Y3
+	VMOVUPS Y3, (R12)(DI*1)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x1x4by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x4by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y4
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     32(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     32(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     128(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     96(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     64(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     32(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     160(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     128(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     160(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     128(BX), Y6, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     96(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column5:
+	TESTL      $0x00000040, R15
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     160(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, R15
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     160(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column7:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     192(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     224(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     192(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     224(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     192(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     224(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     192(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     320(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     288(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     224(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     320(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     288(BX), Y6, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     256(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column5:
+	TESTL      $0x00000040, R15
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     320(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     288(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column6:
+	TESTL      $0x00000080, R15
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     320(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column7:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     352(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     384(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     352(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     416(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     384(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     352(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     448(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     416(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     384(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     352(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     480(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     448(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     416(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     384(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     480(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     448(BX), Y6, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     416(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column5:
+	TESTL      $0x00000040, R15
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     480(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     448(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column6:
+	TESTL      $0x00000080, R15
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     480(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column7:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x03
+	JG         line3
+	CMPQ       R14, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line3column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     512(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line3column0:
+	TESTL      $0x00000002, R15
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     544(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     512(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line3column1:
+	TESTL      $0x00000004, R15
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     576(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     544(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     512(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line3column2:
+	TESTL      $0x00000008, R15
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     608(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     576(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     544(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     512(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column3:
+	TESTL      $0x00000010, R15
+	JZ         line3column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     640(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     608(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     576(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     544(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line3column4:
+	TESTL      $0x00000020, R15
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     640(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     608(BX), Y6, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     576(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line3column5:
+	TESTL      $0x00000040, R15
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     640(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     608(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column6:
+	TESTL      $0x00000080, R15
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     640(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line3column7:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x04
+	JG         line4
+	CMPQ       R14, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line4column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     672(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line4column0:
+	TESTL      $0x00000002, R15
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     704(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     672(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line4column1:
+	TESTL      $0x00000004, R15
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     736(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     704(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     672(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line4column2:
+	TESTL      $0x00000008, R15
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     768(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     736(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     704(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     672(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column3:
+	TESTL      $0x00000010, R15
+	JZ         line4column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     800(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     768(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     736(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     704(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line4column4:
+	TESTL      $0x00000020, R15
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     800(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     768(BX), Y6, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     736(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line4column5:
+	TESTL      $0x00000040, R15
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     800(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     768(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column6:
+	TESTL      $0x00000080, R15
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     800(BX), Y6, Y8
+	VADDPS     Y8, Y3, Y3
+
+line4column7:
+line4:
+	VMOVUPS    (BX), Y5
+	VADDPS     Y5, Y0, Y0
+	VMAXPS     Y0, Y10, Y0
+	VMINPS     Y0, Y11, Y0
+	VMASKMOVPS Y0, Y4, (R12)
+	VADDPS     Y5, Y1, Y1
+	VMAXPS     Y1, Y10, Y1
+	VMINPS     Y1, Y11, Y1
+	VMASKMOVPS Y1, Y4, (R12)(SI*1)
+	VADDPS     Y5, Y2, Y2
+	VMAXPS     Y2, Y10, Y2
+	VMINPS     Y2, Y11, Y2
+	VMASKMOVPS Y2, Y4, (R12)(SI*2)
+	VADDPS     Y5, Y3, Y3
+	VMAXPS     Y3, Y10, Y3
+	VMINPS     Y3, Y11, Y3
+	VMASKMOVPS Y3, Y4, (R12)(DI*1)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -5921,6 +11357,1040 @@ line4:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x3by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x3by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  32(BX), Y6, Y0
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  32(BX), Y7, Y1
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y0, Y0
+	VMULPS  64(BX), Y6, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  32(BX), Y6, Y2
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  128(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  96(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  64(BX), Y7, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11), Y6
+	VMULPS  160(BX), Y6, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  128(BX), Y6, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  160(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  128(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  160(BX), Y6, Y10
+	VADDPS  Y10, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  32(BX), Y6, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  224(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  192(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  64(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  32(BX), Y7, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  256(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  224(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  96(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  64(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  32(BX), Y6, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  288(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  256(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  224(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  128(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  96(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  320(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  288(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  256(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  160(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  128(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  320(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  288(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  160(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  128(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  320(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  160(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  352(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  192(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  384(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  352(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  224(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  192(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  416(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  384(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  352(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  256(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  224(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  192(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  448(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  416(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  384(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  288(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  256(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  224(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  480(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  448(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  416(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  320(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  288(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  256(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  480(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  448(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  320(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  288(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  480(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  320(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  512(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  352(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  544(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  512(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  384(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  352(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  576(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  544(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  512(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  416(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  384(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  352(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  608(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  576(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  544(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  448(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  416(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  384(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  640(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  608(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  576(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  480(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  448(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  416(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  640(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  608(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  480(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  448(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  640(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  480(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  672(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  512(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  704(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  672(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  544(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  512(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  736(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  704(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  672(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  576(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  544(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  512(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  768(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  736(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  704(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  608(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  576(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  544(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  800(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  768(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  736(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  640(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  608(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  576(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  800(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  768(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  640(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  608(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  800(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  640(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y0, Y0
+	VMAXPS  Y0, Y12, Y0
+	VMINPS  Y0, Y13, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y6, Y1, Y1
+	VMAXPS  Y1, Y12, Y1
+	VMINPS  Y1, Y13, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y6, Y2, Y2
+	VMAXPS  Y2, Y12, Y2
+	VMINPS  Y2, Y13, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y6
+	VMULPS  672(BX), Y6, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  704(BX), Y7, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  672(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  736(BX), Y6, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  704(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  672(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  768(BX), Y7, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  736(BX), Y7, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  704(BX), Y7, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  800(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  768(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  736(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  800(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  768(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  800(BX), Y6, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y3, Y3
+	VMAXPS  Y3, Y12, Y3
+	VMINPS  Y3, Y13, Y3
+	VMOVUPS Y3, (R12)
+	VADDPS  Y6, Y4, Y4
+	VMAXPS  Y4, Y12, Y4
+	VMINPS  Y4, Y13, Y4
+	VMOVUPS Y4, (R12)(SI*1)
+	VADDPS  Y6, Y5, Y5
+	VMAXPS  Y5, Y12, Y5
+	VMINPS  Y5, Y13, Y5
+	VMOVUPS Y5, (R12)(SI*2)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x3by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x3by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y6
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     32(BX), Y8, Y11
+	VADDPS     Y11, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     64(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     96(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     64(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     160(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     128(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     160(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     128(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, R15
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     160(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column6:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     192(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     224(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     192(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     32(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     256(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     224(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     64(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     288(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     224(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     96(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     64(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     320(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     256(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     160(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     128(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     320(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     288(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     160(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line1column5:
+	TESTL      $0x00000040, R15
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     320(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     160(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column6:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     352(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     192(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     384(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     352(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     224(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     192(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     416(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     384(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     352(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     256(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     224(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     448(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     416(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     384(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     288(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     256(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     224(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     480(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     448(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     416(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     320(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     256(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     480(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     448(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     320(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     288(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line2column5:
+	TESTL      $0x00000040, R15
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     480(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     320(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column6:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x03
+	JG         line3
+	CMPQ       R14, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line3column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     512(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     352(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line3column0:
+	TESTL      $0x00000002, R15
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     544(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     512(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     384(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     352(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line3column1:
+	TESTL      $0x00000004, R15
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     576(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     544(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     512(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     416(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     384(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     352(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column2:
+	TESTL      $0x00000008, R15
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     608(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     576(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     544(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     448(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     416(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     384(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column3:
+	TESTL      $0x00000010, R15
+	JZ         line3column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     640(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     608(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     576(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     480(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     448(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     416(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column4:
+	TESTL      $0x00000020, R15
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     640(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     608(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     480(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     448(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line3column5:
+	TESTL      $0x00000040, R15
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     640(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     480(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column6:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x04
+	JG         line4
+	CMPQ       R14, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line4column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     672(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     512(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line4column0:
+	TESTL      $0x00000002, R15
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     704(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     672(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     544(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     512(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line4column1:
+	TESTL      $0x00000004, R15
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     736(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     704(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     672(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     576(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     544(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     512(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column2:
+	TESTL      $0x00000008, R15
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     736(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     704(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     608(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     576(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     544(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column3:
+	TESTL      $0x00000010, R15
+	JZ         line4column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     800(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     768(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     736(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     640(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     608(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     576(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column4:
+	TESTL      $0x00000020, R15
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     800(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     768(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     640(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     608(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line4column5:
+	TESTL      $0x00000040, R15
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     800(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     640(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column6:
+line4:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y0, Y0
+	VMAXPS     Y0, Y12, Y0
+	VMINPS     Y0, Y13, Y0
+	VMASKMOVPS Y0, Y6, (R12)
+	VADDPS     Y7, Y1, Y1
+	VMAXPS     Y1, Y12, Y1
+	VMINPS     Y1, Y13, Y1
+	VMASKMOVPS Y1, Y6, (R12)(SI*1)
+	VADDPS     Y7, Y2, Y2
+	VMAXPS     Y2, Y12, Y2
+	VMINPS     Y2, Y13, Y2
+	VMASKMOVPS Y2, Y6, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	CMPQ       R13, $0x05
+	JG         line5
+	CMPQ       R14, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line5column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     672(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+
+line5column0:
+	TESTL      $0x00000002, R15
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     704(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     672(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line5column1:
+	TESTL      $0x00000004, R15
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     736(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     704(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     672(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column2:
+	TESTL      $0x00000008, R15
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     736(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     704(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column3:
+	TESTL      $0x00000010, R15
+	JZ         line5column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     800(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     768(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     736(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column4:
+	TESTL      $0x00000020, R15
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     800(BX), Y8, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     768(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line5column5:
+	TESTL      $0x00000040, R15
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     800(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column6:
+line5:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y3, Y3
+	VMAXPS     Y3, Y12, Y3
+	VMINPS     Y3, Y13, Y3
+	VMASKMOVPS Y3, Y6, (R12)
+	VADDPS     Y7, Y4, Y4
+	VMAXPS     Y4, Y12, Y4
+	VMINPS     Y4, Y13, Y4
+	VMASKMOVPS Y4, Y6, (R12)(SI*1)
+	VADDPS     Y7, Y5, Y5
+	VMAXPS     Y5, Y12, Y5
+	VMINPS     Y5, Y13, Y5
+	VMASKMOVPS Y5, Y6, (R12)(SI*2)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -7028,6 +13498,1292 @@ line5:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x4by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x4by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R12
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  32(BX), Y8, Y0
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y0, Y0
+	VMULPS  32(BX), Y9, Y1
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  96(BX), Y8, Y13
+	VADDPS  Y13, Y0, Y0
+	VMULPS  64(BX), Y8, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  32(BX), Y8, Y2
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  96(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  64(BX), Y9, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  32(BX), Y9, Y3
+	VMOVUPS (R11), Y8
+	VMULPS  160(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  128(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  96(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  64(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  160(BX), Y9, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  128(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  96(BX), Y9, Y10
+	VADDPS  Y10, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  160(BX), Y8, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  128(BX), Y8, Y12
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  160(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  192(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  32(BX), Y8, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  224(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  192(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  64(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  32(BX), Y9, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  256(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  224(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  192(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  96(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  64(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  32(BX), Y8, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  288(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  256(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  224(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  192(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  128(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  96(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  64(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  32(BX), Y9, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  320(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  288(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  256(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  224(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  160(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  128(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  64(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  320(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  288(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  256(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  160(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  128(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  96(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  320(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  288(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  160(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  128(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  320(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  160(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  352(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  384(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  352(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  224(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  192(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  416(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  384(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  352(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  256(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  224(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  192(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  416(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  384(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  352(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  288(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  256(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  224(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  192(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  480(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  448(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  416(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  384(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  320(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  288(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  256(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  224(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  480(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  448(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  416(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  320(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  288(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  256(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  480(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  448(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  320(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  288(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  480(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  320(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  512(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  352(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  544(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  512(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  384(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  352(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  576(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  544(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  512(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  416(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  384(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  352(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  608(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  576(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  544(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  512(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  416(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  384(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  352(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  640(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  608(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  576(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  544(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  480(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  448(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  416(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  384(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  640(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  608(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  576(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  480(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  416(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  640(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  608(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  480(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  448(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  640(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  480(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  512(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  704(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  672(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  544(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  512(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  736(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  704(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  576(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  544(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  512(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  768(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  736(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  704(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  672(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  608(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  576(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  544(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  512(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  800(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  768(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  736(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  704(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  640(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  608(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  576(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  544(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  800(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  768(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  736(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  640(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  608(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  576(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  800(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  768(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  640(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  608(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  800(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  640(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	VMOVUPS Y0, (R12)
+	VADDPS  Y8, Y1, Y1
+	VMAXPS  Y1, Y14, Y1
+	VMINPS  Y1, Y15, Y1
+	VMOVUPS Y1, (R12)(SI*1)
+	VADDPS  Y8, Y2, Y2
+	VMAXPS  Y2, Y14, Y2
+	VMINPS  Y2, Y15, Y2
+	VMOVUPS Y2, (R12)(SI*2)
+	VADDPS  Y8, Y3, Y3
+	VMAXPS  Y3, Y14, Y3
+	VMINPS  Y3, Y15, Y3
+	VMOVUPS Y3, (R12)(DI*1)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	VMOVUPS (R10), Y8
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  704(BX), Y9, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  672(BX), Y9, Y12
+	VADDPS  Y12, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  736(BX), Y8, Y13
+	VADDPS  Y13, Y4, Y4
+	VMULPS  704(BX), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  672(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  768(BX), Y9, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  736(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  704(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  672(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  800(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  768(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  736(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  704(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  800(BX), Y9, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  768(BX), Y9, Y13
+	VADDPS  Y13, Y6, Y6
+	VMULPS  736(BX), Y9, Y10
+	VADDPS  Y10, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  800(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMULPS  768(BX), Y8, Y12
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  800(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMAXPS  Y4, Y14, Y4
+	VMINPS  Y4, Y15, Y4
+	VMOVUPS Y4, (R12)
+	VADDPS  Y8, Y5, Y5
+	VMAXPS  Y5, Y14, Y5
+	VMINPS  Y5, Y15, Y5
+	VMOVUPS Y5, (R12)(SI*1)
+	VADDPS  Y8, Y6, Y6
+	VMAXPS  Y6, Y14, Y6
+	VMINPS  Y6, Y15, Y6
+	VMOVUPS Y6, (R12)(SI*2)
+	VADDPS  Y8, Y7, Y7
+	VMAXPS  Y7, Y14, Y7
+	VMINPS  Y7, Y15, Y7
+	VMOVUPS Y7, (R12)(DI*1)
+	ADDQ    8(AX), R12
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x4by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x4by1EdgeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R13
+	MOVQ         72(AX), R14
+	MOVL         120(AX), R15
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y8
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       CX, R10
+	MOVQ       DX, R12
+	CMPQ       R13, $0x00
+	JG         line0
+	CMPQ       R14, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line0column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, R15
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, R15
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, R15
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     128(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     96(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     64(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     32(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column3:
+	TESTL      $0x00000010, R15
+	JZ         line0column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     128(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column4:
+	TESTL      $0x00000020, R15
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     128(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     96(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column5:
+	TESTL      $0x00000040, R15
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     160(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, R15
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column7:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x01
+	JG         line1
+	CMPQ       R14, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line1column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     192(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line1column0:
+	TESTL      $0x00000002, R15
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     192(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line1column1:
+	TESTL      $0x00000004, R15
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     256(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     224(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line1column2:
+	TESTL      $0x00000008, R15
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     192(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     128(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     96(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     32(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line1column3:
+	TESTL      $0x00000010, R15
+	JZ         line1column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     320(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     288(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     224(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     128(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     64(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line1column4:
+	TESTL      $0x00000020, R15
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     320(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     288(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     256(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     128(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     96(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line1column5:
+	TESTL      $0x00000040, R15
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     320(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     288(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     128(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line1column6:
+	TESTL      $0x00000080, R15
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     320(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     160(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line1column7:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x02
+	JG         line2
+	CMPQ       R14, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line2column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     352(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     192(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line2column0:
+	TESTL      $0x00000002, R15
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     384(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     352(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     224(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     192(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line2column1:
+	TESTL      $0x00000004, R15
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     416(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     384(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     352(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     256(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     224(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line2column2:
+	TESTL      $0x00000008, R15
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     448(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     416(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     384(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     352(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     288(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     256(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     224(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     192(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column3:
+	TESTL      $0x00000010, R15
+	JZ         line2column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     480(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     448(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     416(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     384(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     320(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     256(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column4:
+	TESTL      $0x00000020, R15
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     480(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     448(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     416(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     320(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     288(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     256(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column5:
+	TESTL      $0x00000040, R15
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     480(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     448(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     320(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column6:
+	TESTL      $0x00000080, R15
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     480(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     320(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column7:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x03
+	JG         line3
+	CMPQ       R14, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line3column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     512(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     352(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line3column0:
+	TESTL      $0x00000002, R15
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     544(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     512(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     384(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     352(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line3column1:
+	TESTL      $0x00000004, R15
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     576(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     544(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     512(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     416(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     384(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     352(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line3column2:
+	TESTL      $0x00000008, R15
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     576(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     544(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     512(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     448(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     416(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     384(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     352(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column3:
+	TESTL      $0x00000010, R15
+	JZ         line3column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     640(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     608(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     576(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     544(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     480(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     448(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     416(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     384(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line3column4:
+	TESTL      $0x00000020, R15
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     640(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     608(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     576(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     480(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     448(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     416(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line3column5:
+	TESTL      $0x00000040, R15
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     640(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     608(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     480(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     448(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column6:
+	TESTL      $0x00000080, R15
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     640(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     480(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line3column7:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R13, $0x04
+	JG         line4
+	CMPQ       R14, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line4column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     672(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     512(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line4column0:
+	TESTL      $0x00000002, R15
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     704(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     672(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     544(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     512(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line4column1:
+	TESTL      $0x00000004, R15
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     736(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     704(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     672(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     576(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     544(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     512(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line4column2:
+	TESTL      $0x00000008, R15
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     736(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     704(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     672(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     608(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     576(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     544(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     512(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column3:
+	TESTL      $0x00000010, R15
+	JZ         line4column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     800(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     768(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     736(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     704(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     640(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     608(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     576(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     544(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line4column4:
+	TESTL      $0x00000020, R15
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     800(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     768(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     736(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     640(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     608(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     576(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line4column5:
+	TESTL      $0x00000040, R15
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     800(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     768(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     640(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     608(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column6:
+	TESTL      $0x00000080, R15
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     800(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     640(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line4column7:
+line4:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y0, Y0
+	VMAXPS     Y0, Y14, Y0
+	VMINPS     Y0, Y15, Y0
+	VMASKMOVPS Y0, Y8, (R12)
+	VADDPS     Y9, Y1, Y1
+	VMAXPS     Y1, Y14, Y1
+	VMINPS     Y1, Y15, Y1
+	VMASKMOVPS Y1, Y8, (R12)(SI*1)
+	VADDPS     Y9, Y2, Y2
+	VMAXPS     Y2, Y14, Y2
+	VMINPS     Y2, Y15, Y2
+	VMASKMOVPS Y2, Y8, (R12)(SI*2)
+	VADDPS     Y9, Y3, Y3
+	VMAXPS     Y3, Y14, Y3
+	VMINPS     Y3, Y15, Y3
+	VMASKMOVPS Y3, Y8, (R12)(DI*1)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	CMPQ       R13, $0x05
+	JG         line5
+	CMPQ       R14, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	TESTL      $0x00000001, R15
+	JZ         line5column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     672(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+
+line5column0:
+	TESTL      $0x00000002, R15
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     704(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     672(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line5column1:
+	TESTL      $0x00000004, R15
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     736(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     704(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     672(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line5column2:
+	TESTL      $0x00000008, R15
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     736(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     704(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     672(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line5column3:
+	TESTL      $0x00000010, R15
+	JZ         line5column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     800(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     768(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     736(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     704(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column4:
+	TESTL      $0x00000020, R15
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     800(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     768(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     736(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column5:
+	TESTL      $0x00000040, R15
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     800(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     768(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line5column6:
+	TESTL      $0x00000080, R15
+	JZ         line5column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     800(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column7:
+line5:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y4, Y4
+	VMAXPS     Y4, Y14, Y4
+	VMINPS     Y4, Y15, Y4
+	VMASKMOVPS Y4, Y8, (R12)
+	VADDPS     Y9, Y5, Y5
+	VMAXPS     Y5, Y14, Y5
+	VMINPS     Y5, Y15, Y5
+	VMASKMOVPS Y5, Y8, (R12)(SI*1)
+	VADDPS     Y9, Y6, Y6
+	VMAXPS     Y6, Y14, Y6
+	VMINPS     Y6, Y15, Y6
+	VMASKMOVPS Y6, Y8, (R12)(SI*2)
+	VADDPS     Y9, Y7, Y7
+	VMAXPS     Y7, Y14, Y7
+	VMINPS     Y7, Y15, Y7
+	VMASKMOVPS Y7, Y8, (R12)(DI*1)
+	ADDQ       8(AX), R12
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -8396,6 +16152,731 @@ line5:
 	VZEROUPPER
 	RET
 
+// func laneTile5x1x3by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x3by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  32(BX), Y3, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  96(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  32(BX), Y3, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  128(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  160(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  96(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  32(BX), Y3, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  128(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  64(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  160(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  96(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  128(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  160(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  192(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  224(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  256(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  192(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  288(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  224(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  320(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  256(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  192(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  288(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  224(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  320(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  256(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  288(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  320(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  352(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  384(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  416(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  352(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  448(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  384(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  480(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  416(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  352(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  448(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  384(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  480(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  416(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  448(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  480(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  512(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  544(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  576(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  512(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  608(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  544(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  640(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  576(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  512(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  608(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  544(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  640(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  576(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  608(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  640(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  672(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  704(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  736(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  672(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  768(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  704(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS (R11), Y3
+	VMULPS  800(BX), Y3, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  736(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  672(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  768(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  704(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  800(BX), Y3, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  736(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  768(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  800(BX), Y3, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (BX), Y3
+	VADDPS  Y3, Y0, Y0
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y3, Y1, Y1
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y3, Y2, Y2
+	VMAXPS  Y2, Y9, Y2
+	VMINPS  Y2, Y10, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x1x3by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x3by2EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y3
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     96(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     160(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     96(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     32(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     128(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     160(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     96(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     160(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column8:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     192(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     256(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     192(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     288(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     224(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     320(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     256(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     192(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     288(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     320(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     256(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     288(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     320(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column8:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     352(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     384(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     416(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     352(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     448(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     384(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     480(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     416(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     352(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     448(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     384(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     480(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     416(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     448(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     480(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column8:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     512(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     544(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     576(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     512(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     608(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     544(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     640(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     576(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     512(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     608(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     544(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     640(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     576(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     608(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     640(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column8:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     672(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     704(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     736(BX), Y4, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     672(BX), Y4, Y6
+	VADDPS     Y6, Y1, Y1
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     768(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     704(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     800(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     736(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     672(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     768(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     704(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     800(BX), Y4, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     736(BX), Y4, Y6
+	VADDPS     Y6, Y2, Y2
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     768(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     800(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column8:
+line4:
+	VMOVUPS    (BX), Y4
+	VADDPS     Y4, Y0, Y0
+	VMAXPS     Y0, Y9, Y0
+	VMINPS     Y0, Y10, Y0
+	VMASKMOVPS Y0, Y3, (R13)
+	VADDPS     Y4, Y1, Y1
+	VMAXPS     Y1, Y9, Y1
+	VMINPS     Y1, Y10, Y1
+	VMASKMOVPS Y1, Y3, (R13)(SI*1)
+	VADDPS     Y4, Y2, Y2
+	VMAXPS     Y2, Y9, Y2
+	VMINPS     Y2, Y10, Y2
+	VMASKMOVPS Y2, Y3, (R13)(SI*2)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
+	VZEROUPPER
+	RET
+
 // func laneTile5x1x3by2AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·laneTile5x1x3by2AVX512(SB), NOSPLIT, $0-8
@@ -9207,6 +17688,899 @@ line4:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x1x4by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x4by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  32(BX), Y4, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  64(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  96(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  32(BX), Y4, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  128(BX), Y5, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  64(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  160(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  96(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  32(BX), Y4, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  128(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  64(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  160(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  96(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  32(BX), Y4, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  128(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  64(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  160(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  96(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  128(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*2), Y4
+	VMULPS  160(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  192(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  224(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  256(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  192(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  288(BX), Y5, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  224(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  320(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  256(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  192(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  288(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  224(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  320(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  256(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  192(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  288(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  224(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  320(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  256(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  288(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*2), Y4
+	VMULPS  320(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  352(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  384(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  416(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  352(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  448(BX), Y5, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  384(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  480(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  416(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  352(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  448(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  384(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  480(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  416(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  352(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  448(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  384(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  480(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  416(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  448(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*2), Y4
+	VMULPS  480(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  512(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  544(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  576(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  512(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  608(BX), Y5, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  544(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  640(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  576(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  512(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  608(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  544(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  640(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  576(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  512(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  608(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  544(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  640(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  576(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  608(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*2), Y4
+	VMULPS  640(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  672(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  704(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  736(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  672(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  768(BX), Y5, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  704(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R11), Y4
+	VMULPS  800(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  736(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  672(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  768(BX), Y5, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  704(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  800(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  736(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  672(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  768(BX), Y5, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  704(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  800(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  736(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  768(BX), Y5, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*2), Y4
+	VMULPS  800(BX), Y4, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (BX), Y4
+	VADDPS  Y4, Y0, Y0
+	VMAXPS  Y0, Y10, Y0
+	VMINPS  Y0, Y11, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y4, Y1, Y1
+	VMAXPS  Y1, Y10, Y1
+	VMINPS  Y1, Y11, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y4, Y2, Y2
+	VMAXPS  Y2, Y10, Y2
+	VMINPS  Y2, Y11, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	VADDPS  Y4, Y3, Y3
+	VMAXPS  Y3, Y10, Y3
+	VMINPS  Y3, Y11, Y3
+	VMOVUPS Y3, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x1x4by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x1x4by2EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y4
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     96(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     128(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     64(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     160(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     96(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     32(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     128(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     160(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     32(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     128(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     64(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     160(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     96(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line0column8:
+	TESTL      $0x00000200, BP
+	JZ         line0column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     128(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column9:
+	TESTL      $0x00000400, BP
+	JZ         line0column10
+	VMASKMOVPS (R12)(SI*2), Y4, Y5
+	VMULPS     160(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column10:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     192(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     224(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     256(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     192(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     224(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     320(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     256(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     192(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     224(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     320(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     192(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     224(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     320(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     256(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line1column8:
+	TESTL      $0x00000200, BP
+	JZ         line1column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column9:
+	TESTL      $0x00000400, BP
+	JZ         line1column10
+	VMASKMOVPS (R12)(SI*2), Y4, Y5
+	VMULPS     320(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column10:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     352(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     384(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     416(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     352(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     448(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     384(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     480(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     416(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     352(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     448(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     384(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     480(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     416(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     352(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     448(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     384(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     480(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     416(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column8:
+	TESTL      $0x00000200, BP
+	JZ         line2column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     448(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column9:
+	TESTL      $0x00000400, BP
+	JZ         line2column10
+	VMASKMOVPS (R12)(SI*2), Y4, Y5
+	VMULPS     480(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column10:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     512(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     544(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     576(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     512(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     608(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     544(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     640(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     576(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     512(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     608(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     544(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     640(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     576(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     512(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     608(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     544(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     640(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     576(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line3column8:
+	TESTL      $0x00000200, BP
+	JZ         line3column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     608(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column9:
+	TESTL      $0x00000400, BP
+	JZ         line3column10
+	VMASKMOVPS (R12)(SI*2), Y4, Y5
+	VMULPS     640(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line3column10:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     672(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     704(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     736(BX), Y5, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     672(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     768(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     704(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     800(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     736(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     672(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     768(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     704(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     800(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     736(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     672(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     768(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     704(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     800(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     736(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line4column8:
+	TESTL      $0x00000200, BP
+	JZ         line4column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     768(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column9:
+	TESTL      $0x00000400, BP
+	JZ         line4column10
+	VMASKMOVPS (R12)(SI*2), Y4, Y5
+	VMULPS     800(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line4column10:
+line4:
+	VMOVUPS    (BX), Y5
+	VADDPS     Y5, Y0, Y0
+	VMAXPS     Y0, Y10, Y0
+	VMINPS     Y0, Y11, Y0
+	VMASKMOVPS Y0, Y4, (R13)
+	VADDPS     Y5, Y1, Y1
+	VMAXPS     Y1, Y10, Y1
+	VMINPS     Y1, Y11, Y1
+	VMASKMOVPS Y1, Y4, (R13)(SI*1)
+	VADDPS     Y5, Y2, Y2
+	VMAXPS     Y2, Y10, Y2
+	VMINPS     Y2, Y11, Y2
+	VMASKMOVPS Y2, Y4, (R13)(SI*2)
+	VADDPS     Y5, Y3, Y3
+	VMAXPS     Y3, Y10, Y3
+	VMINPS     Y3, Y11, Y3
+	VMASKMOVPS Y3, Y4, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -10199,6 +19573,1189 @@ line4:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x3by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x3by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  32(BX), Y6, Y0
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  96(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  32(BX), Y6, Y1
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  128(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R11), Y6
+	VMULPS  160(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  32(BX), Y6, Y2
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  128(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  64(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  160(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  96(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  128(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS (R12), Y6
+	VMULPS  160(BX), Y6, Y10
+	VADDPS  Y10, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  224(BX), Y7, Y9
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  256(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  192(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  288(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  224(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS (R11), Y6
+	VMULPS  320(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  256(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  288(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  224(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  320(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  256(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  288(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS (R12), Y6
+	VMULPS  320(BX), Y6, Y10
+	VADDPS  Y10, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  352(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  32(BX), Y6, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  384(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  64(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  416(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  352(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  96(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  32(BX), Y6, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  448(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  384(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  128(BX), Y7, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  64(BX), Y7, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  480(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  416(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  352(BX), Y6, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  160(BX), Y6, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  96(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  32(BX), Y6, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  448(BX), Y7, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  384(BX), Y7, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  128(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  480(BX), Y6, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  416(BX), Y6, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  160(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  96(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  448(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  128(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  480(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  160(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  512(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  192(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  544(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  224(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  576(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  512(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  256(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  192(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  608(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  544(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  288(BX), Y7, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  224(BX), Y7, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  640(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  576(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  512(BX), Y6, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  320(BX), Y6, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  256(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  192(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  608(BX), Y7, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  544(BX), Y7, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  288(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  224(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  640(BX), Y6, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  576(BX), Y6, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  320(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  256(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  608(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  288(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  640(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  320(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  672(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  352(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  704(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  384(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  736(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  672(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  416(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  352(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  768(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  704(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  448(BX), Y7, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  384(BX), Y7, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  800(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  736(BX), Y6, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  672(BX), Y6, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  480(BX), Y6, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  416(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  352(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  768(BX), Y7, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  704(BX), Y7, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  448(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  384(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  800(BX), Y6, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  736(BX), Y6, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  480(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  416(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  768(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  448(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  800(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  480(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y0, Y0
+	VMAXPS  Y0, Y12, Y0
+	VMINPS  Y0, Y13, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y6, Y1, Y1
+	VMAXPS  Y1, Y12, Y1
+	VMINPS  Y1, Y13, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y6, Y2, Y2
+	VMAXPS  Y2, Y12, Y2
+	VMINPS  Y2, Y13, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  512(BX), Y6, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  544(BX), Y7, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  576(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  512(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  608(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  544(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  640(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  576(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  512(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  608(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMULPS  544(BX), Y7, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  640(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  576(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  608(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  640(BX), Y6, Y10
+	VADDPS  Y10, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  672(BX), Y6, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  704(BX), Y7, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  736(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  672(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  768(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  704(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R11), Y6
+	VMULPS  800(BX), Y6, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  736(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  672(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  768(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMULPS  704(BX), Y7, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  800(BX), Y6, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  736(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  768(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  800(BX), Y6, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y3, Y3
+	VMAXPS  Y3, Y12, Y3
+	VMINPS  Y3, Y13, Y3
+	VMOVUPS Y3, (R13)
+	VADDPS  Y6, Y4, Y4
+	VMAXPS  Y4, Y12, Y4
+	VMINPS  Y4, Y13, Y4
+	VMOVUPS Y4, (R13)(SI*1)
+	VADDPS  Y6, Y5, Y5
+	VMAXPS  Y5, Y12, Y5
+	VMINPS  Y5, Y13, Y5
+	VMOVUPS Y5, (R13)(SI*2)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x3by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x3by2EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y6
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     128(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     64(BX), Y8, Y11
+	VADDPS     Y11, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     160(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     96(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     160(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y2, Y2
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     128(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     160(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column8:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     192(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     224(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     256(BX), Y7, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     192(BX), Y7, Y9
+	VADDPS     Y9, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     288(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     224(BX), Y8, Y11
+	VADDPS     Y11, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     320(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     256(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     288(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     224(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     320(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     256(BX), Y7, Y9
+	VADDPS     Y9, Y2, Y2
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     288(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     320(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line1column8:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     352(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     384(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     64(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     416(BX), Y7, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     352(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     448(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     384(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     128(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     64(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     480(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     416(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     352(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     160(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     96(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     448(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     384(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     128(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     64(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     480(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     416(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     160(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     96(BX), Y7, Y10
+	VADDPS     Y10, Y5, Y5
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     448(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     480(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     160(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column8:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     512(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     192(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     544(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     224(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     576(BX), Y7, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     512(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     256(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     192(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     608(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     544(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     288(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     224(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     640(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     576(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     512(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     320(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     256(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     192(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     608(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     544(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     288(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     224(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     640(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     576(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     320(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     256(BX), Y7, Y10
+	VADDPS     Y10, Y5, Y5
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     608(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     288(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     640(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     320(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column8:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     672(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     352(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     704(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     384(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     736(BX), Y7, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     672(BX), Y7, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     416(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     352(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     704(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     448(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     384(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     800(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     736(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     672(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     480(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     416(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     352(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     704(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     448(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     384(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     800(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     736(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     480(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     416(BX), Y7, Y10
+	VADDPS     Y10, Y5, Y5
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     448(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     800(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     480(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column8:
+line4:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y0, Y0
+	VMAXPS     Y0, Y12, Y0
+	VMINPS     Y0, Y13, Y0
+	VMASKMOVPS Y0, Y6, (R13)
+	VADDPS     Y7, Y1, Y1
+	VMAXPS     Y1, Y12, Y1
+	VMINPS     Y1, Y13, Y1
+	VMASKMOVPS Y1, Y6, (R13)(SI*1)
+	VADDPS     Y7, Y2, Y2
+	VMAXPS     Y2, Y12, Y2
+	VMINPS     Y2, Y13, Y2
+	VMASKMOVPS Y2, Y6, (R13)(SI*2)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	CMPQ       R14, $0x05
+	JG         line5
+	CMPQ       R15, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line5column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     512(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+
+line5column0:
+	TESTL      $0x00000002, BP
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     544(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+
+line5column1:
+	TESTL      $0x00000004, BP
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     576(BX), Y7, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     512(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+
+line5column2:
+	TESTL      $0x00000008, BP
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     608(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     544(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line5column3:
+	TESTL      $0x00000010, BP
+	JZ         line5column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     640(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     576(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     512(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column4:
+	TESTL      $0x00000020, BP
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     608(BX), Y8, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     544(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line5column5:
+	TESTL      $0x00000040, BP
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     640(BX), Y7, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     576(BX), Y7, Y9
+	VADDPS     Y9, Y5, Y5
+
+line5column6:
+	TESTL      $0x00000080, BP
+	JZ         line5column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     608(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line5column7:
+	TESTL      $0x00000100, BP
+	JZ         line5column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     640(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column8:
+line5:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x06
+	JG         line6
+	CMPQ       R15, $0x06
+	JLE        line6
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line6column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     672(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+
+line6column0:
+	TESTL      $0x00000002, BP
+	JZ         line6column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     704(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+
+line6column1:
+	TESTL      $0x00000004, BP
+	JZ         line6column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     736(BX), Y7, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     672(BX), Y7, Y9
+	VADDPS     Y9, Y4, Y4
+
+line6column2:
+	TESTL      $0x00000008, BP
+	JZ         line6column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     704(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line6column3:
+	TESTL      $0x00000010, BP
+	JZ         line6column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     800(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     736(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     672(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column4:
+	TESTL      $0x00000020, BP
+	JZ         line6column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     704(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line6column5:
+	TESTL      $0x00000040, BP
+	JZ         line6column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     800(BX), Y7, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     736(BX), Y7, Y9
+	VADDPS     Y9, Y5, Y5
+
+line6column6:
+	TESTL      $0x00000080, BP
+	JZ         line6column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     768(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line6column7:
+	TESTL      $0x00000100, BP
+	JZ         line6column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     800(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column8:
+line6:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y3, Y3
+	VMAXPS     Y3, Y12, Y3
+	VMINPS     Y3, Y13, Y3
+	VMASKMOVPS Y3, Y6, (R13)
+	VADDPS     Y7, Y4, Y4
+	VMAXPS     Y4, Y12, Y4
+	VMINPS     Y4, Y13, Y4
+	VMASKMOVPS Y4, Y6, (R13)(SI*1)
+	VADDPS     Y7, Y5, Y5
+	VMAXPS     Y5, Y12, Y5
+	VMINPS     Y5, Y13, Y5
+	VMASKMOVPS Y5, Y6, (R13)(SI*2)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -11487,6 +22044,1489 @@ line6:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x4by2AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x4by2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  32(BX), Y8, Y0
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  32(BX), Y8, Y1
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  128(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMOVUPS (R11), Y8
+	VMULPS  160(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  96(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  32(BX), Y8, Y2
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  128(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  64(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  160(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  96(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  32(BX), Y8, Y3
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMOVUPS (R12), Y8
+	VMULPS  160(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  96(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS (R12)(SI*2), Y8
+	VMULPS  160(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  192(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  224(BX), Y9, Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  256(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  192(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  288(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  224(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMOVUPS (R11), Y8
+	VMULPS  320(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  256(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  192(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  288(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  224(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  320(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  256(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMOVUPS (R12), Y8
+	VMULPS  320(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  256(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS (R12)(SI*2), Y8
+	VMULPS  320(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  352(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  32(BX), Y8, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  384(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  416(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  352(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  32(BX), Y8, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  384(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  480(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  416(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  352(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  160(BX), Y8, Y13
+	VADDPS  Y13, Y4, Y4
+	VMULPS  96(BX), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  32(BX), Y8, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  448(BX), Y9, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  384(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  128(BX), Y9, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  480(BX), Y8, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  416(BX), Y8, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  352(BX), Y8, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  160(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  32(BX), Y8, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  384(BX), Y9, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  64(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  480(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  416(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  160(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  96(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  128(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*2), Y8
+	VMULPS  480(BX), Y8, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  160(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  512(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  544(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  576(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  512(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  256(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  192(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  608(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  544(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  640(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  576(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  512(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  320(BX), Y8, Y13
+	VADDPS  Y13, Y4, Y4
+	VMULPS  256(BX), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  608(BX), Y9, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  544(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  288(BX), Y9, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  224(BX), Y9, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  640(BX), Y8, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  576(BX), Y8, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  512(BX), Y8, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  320(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  256(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  192(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  608(BX), Y9, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  544(BX), Y9, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  640(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  576(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  320(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  256(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  608(BX), Y9, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  288(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*2), Y8
+	VMULPS  640(BX), Y8, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  320(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  352(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  704(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  384(BX), Y9, Y13
+	VADDPS  Y13, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  736(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  672(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  416(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  352(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  768(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  704(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  448(BX), Y9, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  384(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  800(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  736(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  672(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  480(BX), Y8, Y13
+	VADDPS  Y13, Y4, Y4
+	VMULPS  416(BX), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  352(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  768(BX), Y9, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  704(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  384(BX), Y9, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  800(BX), Y8, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  736(BX), Y8, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  480(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  416(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  352(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  768(BX), Y9, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  704(BX), Y9, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  448(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  384(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  800(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  736(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  480(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  416(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  768(BX), Y9, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  448(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*2), Y8
+	VMULPS  800(BX), Y8, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  480(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y8, Y1, Y1
+	VMAXPS  Y1, Y14, Y1
+	VMINPS  Y1, Y15, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y8, Y2, Y2
+	VMAXPS  Y2, Y14, Y2
+	VMINPS  Y2, Y15, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	VADDPS  Y8, Y3, Y3
+	VMAXPS  Y3, Y14, Y3
+	VMINPS  Y3, Y15, Y3
+	VMOVUPS Y3, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  512(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  544(BX), Y9, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  576(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  512(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  608(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  544(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  640(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  576(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  512(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  608(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  544(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  640(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  576(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  512(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  608(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  544(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  640(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  576(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  608(BX), Y9, Y12
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS (R12)(SI*2), Y8
+	VMULPS  640(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  704(BX), Y9, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  736(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  672(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  768(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  704(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11), Y8
+	VMULPS  800(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  736(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  768(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  704(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  800(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  736(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  672(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  768(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  704(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  800(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  736(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  768(BX), Y9, Y12
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS (R12)(SI*2), Y8
+	VMULPS  800(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMAXPS  Y4, Y14, Y4
+	VMINPS  Y4, Y15, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  Y8, Y5, Y5
+	VMAXPS  Y5, Y14, Y5
+	VMINPS  Y5, Y15, Y5
+	VMOVUPS Y5, (R13)(SI*1)
+	VADDPS  Y8, Y6, Y6
+	VMAXPS  Y6, Y14, Y6
+	VMINPS  Y6, Y15, Y6
+	VMOVUPS Y6, (R13)(SI*2)
+	VADDPS  Y8, Y7, Y7
+	VMAXPS  Y7, Y14, Y7
+	VMINPS  Y7, Y15, Y7
+	VMOVUPS Y7, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000340, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile5x2x4by2EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile5x2x4by2EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y8
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     128(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     64(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     96(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     128(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     160(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     128(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+
+line0column8:
+	TESTL      $0x00000200, BP
+	JZ         line0column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     128(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column9:
+	TESTL      $0x00000400, BP
+	JZ         line0column10
+	VMASKMOVPS (R12)(SI*2), Y8, Y9
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column10:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     192(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     224(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     256(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     192(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     320(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     224(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     320(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     256(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     192(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     224(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     320(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     256(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+
+line1column8:
+	TESTL      $0x00000200, BP
+	JZ         line1column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line1column9:
+	TESTL      $0x00000400, BP
+	JZ         line1column10
+	VMASKMOVPS (R12)(SI*2), Y8, Y9
+	VMULPS     320(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+
+line1column10:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     352(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     384(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y4, Y4
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     416(BX), Y9, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     352(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     448(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     384(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     128(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     64(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     480(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     416(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     352(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     96(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     448(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     384(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     128(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     480(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     416(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     352(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     448(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     384(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     128(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     480(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     416(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line2column8:
+	TESTL      $0x00000200, BP
+	JZ         line2column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     448(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     128(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column9:
+	TESTL      $0x00000400, BP
+	JZ         line2column10
+	VMASKMOVPS (R12)(SI*2), Y8, Y9
+	VMULPS     480(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column10:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     512(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     192(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     544(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     224(BX), Y10, Y11
+	VADDPS     Y11, Y4, Y4
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     576(BX), Y9, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     512(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     256(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     192(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     544(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     288(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     640(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     576(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     512(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     320(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     544(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     288(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     224(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     640(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     576(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     512(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     320(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     256(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     192(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     544(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     288(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     224(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     640(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     576(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     320(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     256(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line3column8:
+	TESTL      $0x00000200, BP
+	JZ         line3column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     288(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column9:
+	TESTL      $0x00000400, BP
+	JZ         line3column10
+	VMASKMOVPS (R12)(SI*2), Y8, Y9
+	VMULPS     640(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     320(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line3column10:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     672(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     352(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     704(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     384(BX), Y10, Y11
+	VADDPS     Y11, Y4, Y4
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     736(BX), Y9, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     672(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     416(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     352(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     704(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     448(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     384(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     800(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     736(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     672(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     480(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     416(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     352(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     704(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     448(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     384(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     800(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     736(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     672(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     480(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     416(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     352(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     704(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     448(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     384(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     800(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     736(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     480(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     416(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line4column8:
+	TESTL      $0x00000200, BP
+	JZ         line4column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     448(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column9:
+	TESTL      $0x00000400, BP
+	JZ         line4column10
+	VMASKMOVPS (R12)(SI*2), Y8, Y9
+	VMULPS     800(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     480(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line4column10:
+line4:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y0, Y0
+	VMAXPS     Y0, Y14, Y0
+	VMINPS     Y0, Y15, Y0
+	VMASKMOVPS Y0, Y8, (R13)
+	VADDPS     Y9, Y1, Y1
+	VMAXPS     Y1, Y14, Y1
+	VMINPS     Y1, Y15, Y1
+	VMASKMOVPS Y1, Y8, (R13)(SI*1)
+	VADDPS     Y9, Y2, Y2
+	VMAXPS     Y2, Y14, Y2
+	VMINPS     Y2, Y15, Y2
+	VMASKMOVPS Y2, Y8, (R13)(SI*2)
+	VADDPS     Y9, Y3, Y3
+	VMAXPS     Y3, Y14, Y3
+	VMINPS     Y3, Y15, Y3
+	VMASKMOVPS Y3, Y8, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	CMPQ       R14, $0x05
+	JG         line5
+	CMPQ       R15, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line5column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     512(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+
+line5column0:
+	TESTL      $0x00000002, BP
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     544(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+
+line5column1:
+	TESTL      $0x00000004, BP
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     576(BX), Y9, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     512(BX), Y9, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column2:
+	TESTL      $0x00000008, BP
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     544(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line5column3:
+	TESTL      $0x00000010, BP
+	JZ         line5column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     640(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     576(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     512(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line5column4:
+	TESTL      $0x00000020, BP
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     544(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+
+line5column5:
+	TESTL      $0x00000040, BP
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     640(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     576(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     512(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column6:
+	TESTL      $0x00000080, BP
+	JZ         line5column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     544(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line5column7:
+	TESTL      $0x00000100, BP
+	JZ         line5column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     640(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     576(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line5column8:
+	TESTL      $0x00000200, BP
+	JZ         line5column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     608(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line5column9:
+	TESTL      $0x00000400, BP
+	JZ         line5column10
+	VMASKMOVPS (R12)(SI*2), Y8, Y9
+	VMULPS     640(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column10:
+line5:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x06
+	JG         line6
+	CMPQ       R15, $0x06
+	JLE        line6
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line6column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     672(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+
+line6column0:
+	TESTL      $0x00000002, BP
+	JZ         line6column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     704(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+
+line6column1:
+	TESTL      $0x00000004, BP
+	JZ         line6column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     736(BX), Y9, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     672(BX), Y9, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column2:
+	TESTL      $0x00000008, BP
+	JZ         line6column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     704(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line6column3:
+	TESTL      $0x00000010, BP
+	JZ         line6column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     800(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     736(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     672(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line6column4:
+	TESTL      $0x00000020, BP
+	JZ         line6column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     704(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+
+line6column5:
+	TESTL      $0x00000040, BP
+	JZ         line6column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     800(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     736(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     672(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line6column6:
+	TESTL      $0x00000080, BP
+	JZ         line6column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     704(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line6column7:
+	TESTL      $0x00000100, BP
+	JZ         line6column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     800(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     736(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line6column8:
+	TESTL      $0x00000200, BP
+	JZ         line6column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     768(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line6column9:
+	TESTL      $0x00000400, BP
+	JZ         line6column10
+	VMASKMOVPS (R12)(SI*2), Y8, Y9
+	VMULPS     800(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line6column10:
+line6:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y4, Y4
+	VMAXPS     Y4, Y14, Y4
+	VMINPS     Y4, Y15, Y4
+	VMASKMOVPS Y4, Y8, (R13)
+	VADDPS     Y9, Y5, Y5
+	VMAXPS     Y5, Y14, Y5
+	VMINPS     Y5, Y15, Y5
+	VMASKMOVPS Y5, Y8, (R13)(SI*1)
+	VADDPS     Y9, Y6, Y6
+	VMAXPS     Y6, Y14, Y6
+	VMINPS     Y6, Y15, Y6
+	VMASKMOVPS Y6, Y8, (R13)(SI*2)
+	VADDPS     Y9, Y7, Y7
+	VMAXPS     Y7, Y14, Y7
+	VMINPS     Y7, Y15, Y7
+	VMASKMOVPS Y7, Y8, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000340, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -13092,6 +25132,1149 @@ line6:
 	VZEROUPPER
 	RET
 
+// func laneTile7x1x3by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x1x3by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  32(BX), Y3, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  32(BX), Y4, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  96(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  64(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  32(BX), Y3, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  128(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  96(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  64(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  160(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  128(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  96(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  192(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  160(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  128(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  224(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  192(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  160(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  224(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  192(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  224(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  256(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  288(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  256(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  320(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  288(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  256(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  352(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  320(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  288(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  384(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  352(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  320(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  416(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  384(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  352(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  448(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  416(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  384(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  448(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  416(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  448(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  480(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  512(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  480(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  544(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  512(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  480(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  576(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  544(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  512(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  608(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  576(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  544(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  640(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  608(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  576(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  672(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  640(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  608(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  672(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  640(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  672(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  704(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  736(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  704(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  768(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  736(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  704(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  800(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  768(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  736(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  832(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  800(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  768(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  864(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  832(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  800(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  896(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  864(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  832(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  896(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  864(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  896(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  928(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  960(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  928(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  992(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  960(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  928(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  1024(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  992(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  960(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  1056(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  1024(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  992(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  1088(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  1056(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  1024(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  1120(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1088(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  1056(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  1120(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  1088(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  1120(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  1152(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  1184(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  1152(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  1216(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1184(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  1152(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  1248(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  1216(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1184(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  1280(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  1248(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  1216(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  1312(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  1280(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  1248(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  1344(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1312(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  1280(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  1344(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  1312(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  1344(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y3
+	VMULPS  1376(BX), Y3, Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y4
+	VMULPS  1408(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  1376(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y3
+	VMULPS  1440(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1408(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  1376(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y4
+	VMULPS  1472(BX), Y4, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  1440(BX), Y4, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1408(BX), Y4, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (R11), Y3
+	VMULPS  1504(BX), Y3, Y6
+	VADDPS  Y6, Y0, Y0
+	VMULPS  1472(BX), Y3, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  1440(BX), Y3, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y4
+	VMULPS  1536(BX), Y4, Y5
+	VADDPS  Y5, Y0, Y0
+	VMULPS  1504(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  1472(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y3
+	VMULPS  1568(BX), Y3, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1536(BX), Y3, Y5
+	VADDPS  Y5, Y1, Y1
+	VMULPS  1504(BX), Y3, Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y4
+	VMULPS  1568(BX), Y4, Y7
+	VADDPS  Y7, Y1, Y1
+	VMULPS  1536(BX), Y4, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R12), Y3
+	VMULPS  1568(BX), Y3, Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS (BX), Y3
+	VADDPS  Y3, Y0, Y0
+	VMAXPS  Y0, Y9, Y0
+	VMINPS  Y0, Y10, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y3, Y1, Y1
+	VMAXPS  Y1, Y9, Y1
+	VMINPS  Y1, Y10, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y3, Y2, Y2
+	VMAXPS  Y2, Y9, Y2
+	VMINPS  Y2, Y10, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000640, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile7x1x3by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x1x3by1EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y9
+	VBROADCASTSS 116(AX), Y10
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y3
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     32(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     64(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     32(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     96(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     64(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     32(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     128(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     160(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     128(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     96(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     192(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     160(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     128(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     224(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     192(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     160(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     224(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     192(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     224(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line0column8:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     256(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     288(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     256(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     320(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     288(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     256(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     352(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     320(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     288(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     384(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     352(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     320(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     416(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     384(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     352(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     448(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     416(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     384(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     448(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     416(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     448(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line1column8:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     480(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     512(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     480(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     544(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     512(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     480(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     576(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     544(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     512(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     608(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     576(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     544(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     640(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     608(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     576(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     672(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     640(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     608(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     672(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     640(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     672(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line2column8:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     704(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     736(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     704(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     768(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     736(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     704(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     800(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     768(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     736(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     832(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     800(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     768(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     864(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     832(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     800(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     896(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     864(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     832(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     896(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     864(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     896(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line3column8:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     928(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     960(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     928(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     992(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     960(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     928(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     1024(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     992(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     960(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     1056(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1024(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     992(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     1088(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1056(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1024(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     1120(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1088(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1056(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     1120(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     1088(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     1120(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line4column8:
+line4:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x05
+	JG         line5
+	CMPQ       R15, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line5column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     1152(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line5column0:
+	TESTL      $0x00000002, BP
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     1184(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1152(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line5column1:
+	TESTL      $0x00000004, BP
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     1216(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1184(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1152(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line5column2:
+	TESTL      $0x00000008, BP
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     1248(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1216(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1184(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line5column3:
+	TESTL      $0x00000010, BP
+	JZ         line5column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     1280(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1248(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1216(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line5column4:
+	TESTL      $0x00000020, BP
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     1312(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1280(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1248(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line5column5:
+	TESTL      $0x00000040, BP
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     1344(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1312(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1280(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line5column6:
+	TESTL      $0x00000080, BP
+	JZ         line5column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     1344(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     1312(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line5column7:
+	TESTL      $0x00000100, BP
+	JZ         line5column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     1344(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line5column8:
+line5:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x06
+	JG         line6
+	CMPQ       R15, $0x06
+	JLE        line6
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line6column0
+	VMASKMOVPS (R10), Y3, Y4
+	VMULPS     1376(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+
+line6column0:
+	TESTL      $0x00000002, BP
+	JZ         line6column1
+	VMASKMOVPS (R10)(SI*1), Y3, Y5
+	VMULPS     1408(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1376(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+
+line6column1:
+	TESTL      $0x00000004, BP
+	JZ         line6column2
+	VMASKMOVPS (R10)(SI*2), Y3, Y4
+	VMULPS     1440(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1408(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1376(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line6column2:
+	TESTL      $0x00000008, BP
+	JZ         line6column3
+	VMASKMOVPS (R10)(DI*1), Y3, Y5
+	VMULPS     1472(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1440(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1408(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line6column3:
+	TESTL      $0x00000010, BP
+	JZ         line6column4
+	VMASKMOVPS (R11), Y3, Y4
+	VMULPS     1504(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1472(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1440(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line6column4:
+	TESTL      $0x00000020, BP
+	JZ         line6column5
+	VMASKMOVPS (R11)(SI*1), Y3, Y5
+	VMULPS     1536(BX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1504(BX), Y5, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1472(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+
+line6column5:
+	TESTL      $0x00000040, BP
+	JZ         line6column6
+	VMASKMOVPS (R11)(SI*2), Y3, Y4
+	VMULPS     1568(BX), Y4, Y6
+	VADDPS     Y6, Y0, Y0
+	VMULPS     1536(BX), Y4, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1504(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line6column6:
+	TESTL      $0x00000080, BP
+	JZ         line6column7
+	VMASKMOVPS (R11)(DI*1), Y3, Y5
+	VMULPS     1568(BX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMULPS     1536(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+
+line6column7:
+	TESTL      $0x00000100, BP
+	JZ         line6column8
+	VMASKMOVPS (R12), Y3, Y4
+	VMULPS     1568(BX), Y4, Y8
+	VADDPS     Y8, Y2, Y2
+
+line6column8:
+line6:
+	VMOVUPS    (BX), Y4
+	VADDPS     Y4, Y0, Y0
+	VMAXPS     Y0, Y9, Y0
+	VMINPS     Y0, Y10, Y0
+	VMASKMOVPS Y0, Y3, (R13)
+	VADDPS     Y4, Y1, Y1
+	VMAXPS     Y1, Y9, Y1
+	VMINPS     Y1, Y10, Y1
+	VMASKMOVPS Y1, Y3, (R13)(SI*1)
+	VADDPS     Y4, Y2, Y2
+	VMAXPS     Y2, Y9, Y2
+	VMINPS     Y2, Y10, Y2
+	VMASKMOVPS Y2, Y3, (R13)(SI*2)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000640, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
+	VZEROUPPER
+	RET
+
 // func laneTile7x1x3by1AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·laneTile7x1x3by1AVX512(SB), NOSPLIT, $0-8
@@ -14357,6 +27540,1395 @@ line6:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile7x1x4by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x1x4by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  32(BX), Y4, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  64(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  32(BX), Y5, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  96(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  64(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  32(BX), Y4, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  128(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  96(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  64(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  32(BX), Y5, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  160(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  128(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  96(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  64(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  192(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  160(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  128(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  96(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  224(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  192(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  160(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  128(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  224(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  192(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  160(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  224(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  192(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  224(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  256(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  288(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  256(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  320(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  288(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  256(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  352(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  320(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  288(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  256(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  384(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  352(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  320(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  288(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  416(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  384(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  352(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  320(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  448(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  416(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  384(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  352(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  448(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  416(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  384(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  448(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  416(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  448(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  480(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  512(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  480(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  544(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  512(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  480(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  576(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  544(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  512(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  480(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  608(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  576(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  544(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  512(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  640(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  608(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  576(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  544(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  672(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  640(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  608(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  576(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  672(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  640(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  608(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  672(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  640(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  672(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  704(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  736(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  704(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  768(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  736(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  704(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  800(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  768(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  736(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  704(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  832(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  800(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  768(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  736(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  864(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  832(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  800(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  768(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  896(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  864(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  832(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  800(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  896(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  864(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  832(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  896(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  864(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  896(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  928(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  960(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  928(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  992(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  960(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  928(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  1024(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  992(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  960(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  928(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  1056(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1024(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  992(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  960(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  1088(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1056(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1024(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  992(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  1120(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1088(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1056(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1024(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  1120(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1088(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  1056(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  1120(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  1088(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  1120(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  1152(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  1184(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  1152(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  1216(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  1184(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  1152(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  1248(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1216(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1184(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1152(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  1280(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1248(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1216(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1184(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  1312(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1280(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1248(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1216(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  1344(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1312(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1280(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1248(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  1344(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1312(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  1280(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  1344(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  1312(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  1344(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y4
+	VMULPS  1376(BX), Y4, Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS (R10)(SI*1), Y5
+	VMULPS  1408(BX), Y5, Y7
+	VADDPS  Y7, Y0, Y0
+	VMULPS  1376(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS (R10)(SI*2), Y4
+	VMULPS  1440(BX), Y4, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  1408(BX), Y4, Y6
+	VADDPS  Y6, Y1, Y1
+	VMULPS  1376(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS (R10)(DI*1), Y5
+	VMULPS  1472(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1440(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1408(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1376(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11), Y4
+	VMULPS  1504(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1472(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1440(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1408(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y5
+	VMULPS  1536(BX), Y5, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1504(BX), Y5, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1472(BX), Y5, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1440(BX), Y5, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y4
+	VMULPS  1568(BX), Y4, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1536(BX), Y4, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1504(BX), Y4, Y6
+	VADDPS  Y6, Y2, Y2
+	VMULPS  1472(BX), Y4, Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y5
+	VMULPS  1568(BX), Y5, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1536(BX), Y5, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  1504(BX), Y5, Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS (R12), Y4
+	VMULPS  1568(BX), Y4, Y7
+	VADDPS  Y7, Y2, Y2
+	VMULPS  1536(BX), Y4, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y5
+	VMULPS  1568(BX), Y5, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (BX), Y4
+	VADDPS  Y4, Y0, Y0
+	VMAXPS  Y0, Y10, Y0
+	VMINPS  Y0, Y11, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y4, Y1, Y1
+	VMAXPS  Y1, Y10, Y1
+	VMINPS  Y1, Y11, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y4, Y2, Y2
+	VMAXPS  Y2, Y10, Y2
+	VMINPS  Y2, Y11, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	VADDPS  Y4, Y3, Y3
+	VMAXPS  Y3, Y10, Y3
+	VMINPS  Y3, Y11, Y3
+	VMOVUPS Y3, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000640, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile7x1x4by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x1x4by1EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y10
+	VBROADCASTSS 116(AX), Y11
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y4
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     32(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     64(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     32(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     32(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     128(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     96(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     64(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     32(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     160(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     128(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     96(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     64(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     192(BX), Y6, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     160(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     128(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     96(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     224(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     192(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     160(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     128(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     224(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     192(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     160(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     224(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     192(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line0column8:
+	TESTL      $0x00000200, BP
+	JZ         line0column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     224(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line0column9:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     256(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     288(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     256(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     320(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     288(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     256(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     352(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     320(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     288(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     256(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     384(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     352(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     320(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     288(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     416(BX), Y6, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     384(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     352(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     320(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     448(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     416(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     384(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     352(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     448(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     416(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     384(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     448(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     416(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line1column8:
+	TESTL      $0x00000200, BP
+	JZ         line1column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     448(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line1column9:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     480(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     512(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     480(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     544(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     512(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     480(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     576(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     544(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     512(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     480(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     608(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     576(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     544(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     512(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     640(BX), Y6, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     608(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     576(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     544(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     672(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     640(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     608(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     576(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     672(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     640(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     608(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     672(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     640(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line2column8:
+	TESTL      $0x00000200, BP
+	JZ         line2column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     672(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line2column9:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     704(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     736(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     704(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     768(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     736(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     704(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     800(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     768(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     736(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     704(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     832(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     800(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     768(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     736(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     864(BX), Y6, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     832(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     800(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     768(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     896(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     864(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     832(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     800(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     896(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     864(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     832(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     896(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     864(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line3column8:
+	TESTL      $0x00000200, BP
+	JZ         line3column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     896(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line3column9:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     928(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     960(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     928(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     992(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     960(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     928(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     1024(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     992(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     960(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     928(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     1056(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     1024(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     992(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     960(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     1088(BX), Y6, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1056(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1024(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     992(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     1120(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1088(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1056(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1024(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     1120(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1088(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1056(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     1120(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     1088(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line4column8:
+	TESTL      $0x00000200, BP
+	JZ         line4column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     1120(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line4column9:
+line4:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x05
+	JG         line5
+	CMPQ       R15, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line5column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     1152(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line5column0:
+	TESTL      $0x00000002, BP
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     1184(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     1152(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line5column1:
+	TESTL      $0x00000004, BP
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     1216(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1184(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1152(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line5column2:
+	TESTL      $0x00000008, BP
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     1248(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1216(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1184(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1152(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line5column3:
+	TESTL      $0x00000010, BP
+	JZ         line5column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     1280(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     1248(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     1216(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     1184(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line5column4:
+	TESTL      $0x00000020, BP
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     1312(BX), Y6, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1280(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1248(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     1216(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line5column5:
+	TESTL      $0x00000040, BP
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     1344(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1312(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1280(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1248(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line5column6:
+	TESTL      $0x00000080, BP
+	JZ         line5column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     1344(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1312(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1280(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line5column7:
+	TESTL      $0x00000100, BP
+	JZ         line5column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     1344(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     1312(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line5column8:
+	TESTL      $0x00000200, BP
+	JZ         line5column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     1344(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line5column9:
+line5:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x06
+	JG         line6
+	CMPQ       R15, $0x06
+	JLE        line6
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line6column0
+	VMASKMOVPS (R10), Y4, Y5
+	VMULPS     1376(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+
+line6column0:
+	TESTL      $0x00000002, BP
+	JZ         line6column1
+	VMASKMOVPS (R10)(SI*1), Y4, Y6
+	VMULPS     1408(BX), Y6, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     1376(BX), Y6, Y9
+	VADDPS     Y9, Y1, Y1
+
+line6column1:
+	TESTL      $0x00000004, BP
+	JZ         line6column2
+	VMASKMOVPS (R10)(SI*2), Y4, Y5
+	VMULPS     1440(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1408(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1376(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+
+line6column2:
+	TESTL      $0x00000008, BP
+	JZ         line6column3
+	VMASKMOVPS (R10)(DI*1), Y4, Y6
+	VMULPS     1472(BX), Y6, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1440(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1408(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1376(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line6column3:
+	TESTL      $0x00000010, BP
+	JZ         line6column4
+	VMASKMOVPS (R11), Y4, Y5
+	VMULPS     1504(BX), Y5, Y8
+	VADDPS     Y8, Y0, Y0
+	VMULPS     1472(BX), Y5, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     1440(BX), Y5, Y7
+	VADDPS     Y7, Y2, Y2
+	VMULPS     1408(BX), Y5, Y8
+	VADDPS     Y8, Y3, Y3
+
+line6column4:
+	TESTL      $0x00000020, BP
+	JZ         line6column5
+	VMASKMOVPS (R11)(SI*1), Y4, Y6
+	VMULPS     1536(BX), Y6, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1504(BX), Y6, Y7
+	VADDPS     Y7, Y1, Y1
+	VMULPS     1472(BX), Y6, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     1440(BX), Y6, Y9
+	VADDPS     Y9, Y3, Y3
+
+line6column5:
+	TESTL      $0x00000040, BP
+	JZ         line6column6
+	VMASKMOVPS (R11)(SI*2), Y4, Y5
+	VMULPS     1568(BX), Y5, Y7
+	VADDPS     Y7, Y0, Y0
+	VMULPS     1536(BX), Y5, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1504(BX), Y5, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1472(BX), Y5, Y7
+	VADDPS     Y7, Y3, Y3
+
+line6column6:
+	TESTL      $0x00000080, BP
+	JZ         line6column7
+	VMASKMOVPS (R11)(DI*1), Y4, Y6
+	VMULPS     1568(BX), Y6, Y8
+	VADDPS     Y8, Y1, Y1
+	VMULPS     1536(BX), Y6, Y9
+	VADDPS     Y9, Y2, Y2
+	VMULPS     1504(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line6column7:
+	TESTL      $0x00000100, BP
+	JZ         line6column8
+	VMASKMOVPS (R12), Y4, Y5
+	VMULPS     1568(BX), Y5, Y8
+	VADDPS     Y8, Y2, Y2
+	VMULPS     1536(BX), Y5, Y9
+	VADDPS     Y9, Y3, Y3
+
+line6column8:
+	TESTL      $0x00000200, BP
+	JZ         line6column9
+	VMASKMOVPS (R12)(SI*1), Y4, Y6
+	VMULPS     1568(BX), Y6, Y7
+	VADDPS     Y7, Y3, Y3
+
+line6column9:
+line6:
+	VMOVUPS    (BX), Y5
+	VADDPS     Y5, Y0, Y0
+	VMAXPS     Y0, Y10, Y0
+	VMINPS     Y0, Y11, Y0
+	VMASKMOVPS Y0, Y4, (R13)
+	VADDPS     Y5, Y1, Y1
+	VMAXPS     Y1, Y10, Y1
+	VMINPS     Y1, Y11, Y1
+	VMASKMOVPS Y1, Y4, (R13)(SI*1)
+	VADDPS     Y5, Y2, Y2
+	VMAXPS     Y2, Y10, Y2
+	VMINPS     Y2, Y11, Y2
+	VMASKMOVPS Y2, Y4, (R13)(SI*2)
+	VADDPS     Y5, Y3, Y3
+	VMAXPS     Y3, Y10, Y3
+	VMINPS     Y3, Y11, Y3
+	VMASKMOVPS Y3, Y4, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000640, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -15878,6 +30450,1830 @@ line6:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile7x2x3by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x2x3by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  32(BX), Y6, Y0
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  32(BX), Y7, Y1
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y0, Y0
+	VMULPS  64(BX), Y6, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  32(BX), Y6, Y2
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  128(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  96(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  64(BX), Y7, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS (R11), Y6
+	VMULPS  160(BX), Y6, Y9
+	VADDPS  Y9, Y0, Y0
+	VMULPS  128(BX), Y6, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  192(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  160(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  128(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  224(BX), Y6, Y11
+	VADDPS  Y11, Y0, Y0
+	VMULPS  192(BX), Y6, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  160(BX), Y6, Y9
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  224(BX), Y7, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  192(BX), Y7, Y11
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS (R12), Y6
+	VMULPS  224(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  256(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  32(BX), Y6, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  288(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  256(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  64(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  32(BX), Y7, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  320(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  288(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  256(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  96(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  64(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  32(BX), Y6, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  352(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  320(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  288(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  128(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  96(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  64(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  384(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  352(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  320(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  160(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  128(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  96(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  416(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  384(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  352(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  192(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  160(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  128(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  448(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  416(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  384(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  224(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  192(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  160(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  448(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  416(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  224(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  192(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  448(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  224(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  480(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  256(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  512(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  480(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  288(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  256(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  544(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  512(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  480(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  320(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  288(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  256(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  576(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  544(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  512(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  352(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  320(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  288(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  608(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  576(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  544(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  384(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  352(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  320(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  640(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  608(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  576(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  416(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  384(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  352(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  672(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  640(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  608(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  448(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  416(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  384(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  672(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  640(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  448(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  416(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  672(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  448(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  704(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  480(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  736(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  704(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  512(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  480(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  768(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  736(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  704(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  544(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  512(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  480(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  800(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  768(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  736(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  576(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  544(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  512(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  832(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  800(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  768(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  608(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  576(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  544(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  864(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  832(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  800(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  640(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  608(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  576(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  896(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  864(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  832(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  672(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  640(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  608(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  896(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  864(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  672(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  640(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  896(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  672(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  928(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  704(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  960(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  928(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  736(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  704(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  992(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  960(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  928(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  768(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  736(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  704(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  1024(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  992(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  960(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  800(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  768(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  736(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  1056(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1024(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  992(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  832(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  800(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  768(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  1088(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1056(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1024(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  864(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  832(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  800(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  1120(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1088(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1056(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  896(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  864(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  832(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  1120(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1088(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  896(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  864(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  1120(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  896(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  1152(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  928(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  1184(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1152(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  960(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  928(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  1216(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1184(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1152(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  992(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  960(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  928(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  1248(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1216(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1184(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  1024(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  992(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  960(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  1280(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1248(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1216(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  1056(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  1024(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  992(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  1312(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1280(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1248(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  1088(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  1056(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  1024(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  1344(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1312(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1280(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  1120(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  1088(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1056(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  1344(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1312(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  1120(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1088(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  1344(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  1120(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  1376(BX), Y6, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1152(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  1408(BX), Y7, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1376(BX), Y7, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1184(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  1152(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  1440(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1408(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1376(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  1216(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  1184(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1152(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  1472(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1440(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1408(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  1248(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  1216(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  1184(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  1504(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1472(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1440(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  1280(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  1248(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1216(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  1536(BX), Y7, Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  1504(BX), Y7, Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  1472(BX), Y7, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  1312(BX), Y7, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  1280(BX), Y7, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  1248(BX), Y7, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  1568(BX), Y6, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1536(BX), Y6, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1504(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  1344(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  1312(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1280(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  1568(BX), Y7, Y8
+	VADDPS  Y8, Y1, Y1
+	VMULPS  1536(BX), Y7, Y9
+	VADDPS  Y9, Y2, Y2
+	VMULPS  1344(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1312(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  1568(BX), Y6, Y8
+	VADDPS  Y8, Y2, Y2
+	VMULPS  1344(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y0, Y0
+	VMAXPS  Y0, Y12, Y0
+	VMINPS  Y0, Y13, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y6, Y1, Y1
+	VMAXPS  Y1, Y12, Y1
+	VMINPS  Y1, Y13, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y6, Y2, Y2
+	VMAXPS  Y2, Y12, Y2
+	VMINPS  Y2, Y13, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y6
+	VMULPS  1376(BX), Y6, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS (R10)(SI*1), Y7
+	VMULPS  1408(BX), Y7, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  1376(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*2), Y6
+	VMULPS  1440(BX), Y6, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  1408(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  1376(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R10)(DI*1), Y7
+	VMULPS  1472(BX), Y7, Y10
+	VADDPS  Y10, Y3, Y3
+	VMULPS  1440(BX), Y7, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  1408(BX), Y7, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (R11), Y6
+	VMULPS  1504(BX), Y6, Y9
+	VADDPS  Y9, Y3, Y3
+	VMULPS  1472(BX), Y6, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1440(BX), Y6, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R11)(SI*1), Y7
+	VMULPS  1536(BX), Y7, Y8
+	VADDPS  Y8, Y3, Y3
+	VMULPS  1504(BX), Y7, Y9
+	VADDPS  Y9, Y4, Y4
+	VMULPS  1472(BX), Y7, Y10
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS (R11)(SI*2), Y6
+	VMULPS  1568(BX), Y6, Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  1536(BX), Y6, Y8
+	VADDPS  Y8, Y4, Y4
+	VMULPS  1504(BX), Y6, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS (R11)(DI*1), Y7
+	VMULPS  1568(BX), Y7, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1536(BX), Y7, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R12), Y6
+	VMULPS  1568(BX), Y6, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS (BX), Y6
+	VADDPS  Y6, Y3, Y3
+	VMAXPS  Y3, Y12, Y3
+	VMINPS  Y3, Y13, Y3
+	VMOVUPS Y3, (R13)
+	VADDPS  Y6, Y4, Y4
+	VMAXPS  Y4, Y12, Y4
+	VMINPS  Y4, Y13, Y4
+	VMOVUPS Y4, (R13)(SI*1)
+	VADDPS  Y6, Y5, Y5
+	VMAXPS  Y5, Y12, Y5
+	VMINPS  Y5, Y13, Y5
+	VMOVUPS Y5, (R13)(SI*2)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000640, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile7x2x3by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x2x3by1EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y12
+	VBROADCASTSS 116(AX), Y13
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y6
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     32(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+	VMULPS     32(BX), Y8, Y11
+	VADDPS     Y11, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     64(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     96(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     64(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     160(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     128(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     192(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     128(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     192(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     160(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     224(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     192(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     224(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+
+line0column8:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     256(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     32(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     288(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     256(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     64(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     32(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     320(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     256(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     96(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     64(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     32(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     352(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     320(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     288(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     128(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     96(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     64(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     384(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     352(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     320(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     160(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     128(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     96(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     416(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     384(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     352(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     192(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     160(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     128(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     448(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     416(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     384(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     224(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     192(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     160(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     448(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     416(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     224(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     192(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     448(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     224(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line1column8:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     480(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     256(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     512(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     480(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     288(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     256(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     544(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     512(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     480(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     320(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     288(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     256(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     576(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     544(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     512(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     352(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     320(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     288(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     608(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     576(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     544(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     384(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     352(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     320(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     640(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     608(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     576(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     416(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     384(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     352(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     672(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     640(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     608(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     448(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     416(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     384(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     672(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     640(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     448(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     416(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     672(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     448(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line2column8:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     704(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     480(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     736(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     704(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     512(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     480(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     768(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     736(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     704(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     544(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     512(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     480(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     800(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     768(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     736(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     576(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     544(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     512(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     832(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     800(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     768(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     608(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     576(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     544(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     864(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     832(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     800(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     640(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     608(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     576(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     896(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     864(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     832(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     672(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     640(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     608(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     896(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     864(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     672(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     640(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     896(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     672(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line3column8:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     928(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     704(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     960(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     928(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     736(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     704(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     992(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     960(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     928(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     768(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     736(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     704(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     1024(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     992(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     960(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     800(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     768(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     736(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     1056(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1024(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     992(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     832(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     800(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     768(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     1088(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1056(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1024(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     864(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     832(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     800(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     1120(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1088(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1056(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     896(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     864(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     832(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     1120(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     1088(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     896(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     864(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     1120(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     896(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line4column8:
+line4:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x05
+	JG         line5
+	CMPQ       R15, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line5column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     1152(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     928(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line5column0:
+	TESTL      $0x00000002, BP
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     1184(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1152(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     960(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     928(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line5column1:
+	TESTL      $0x00000004, BP
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     1216(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1184(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1152(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     992(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     960(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     928(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column2:
+	TESTL      $0x00000008, BP
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     1248(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1216(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1184(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1024(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     992(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     960(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column3:
+	TESTL      $0x00000010, BP
+	JZ         line5column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     1280(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1248(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1216(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1056(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1024(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     992(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column4:
+	TESTL      $0x00000020, BP
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     1312(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1280(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1248(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1088(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1056(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1024(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column5:
+	TESTL      $0x00000040, BP
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     1344(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1312(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1280(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1120(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1088(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1056(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column6:
+	TESTL      $0x00000080, BP
+	JZ         line5column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     1344(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     1312(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     1120(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1088(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line5column7:
+	TESTL      $0x00000100, BP
+	JZ         line5column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     1344(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     1120(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line5column8:
+line5:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x06
+	JG         line6
+	CMPQ       R15, $0x06
+	JLE        line6
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line6column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     1376(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1152(BX), Y7, Y10
+	VADDPS     Y10, Y3, Y3
+
+line6column0:
+	TESTL      $0x00000002, BP
+	JZ         line6column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     1408(BX), Y8, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1376(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     1184(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     1152(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line6column1:
+	TESTL      $0x00000004, BP
+	JZ         line6column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     1440(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1408(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1376(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1216(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1184(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1152(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column2:
+	TESTL      $0x00000008, BP
+	JZ         line6column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     1472(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1440(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1408(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1248(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1216(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1184(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column3:
+	TESTL      $0x00000010, BP
+	JZ         line6column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     1504(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1472(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1440(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1280(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1248(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1216(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column4:
+	TESTL      $0x00000020, BP
+	JZ         line6column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     1536(BX), Y8, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1504(BX), Y8, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1472(BX), Y8, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1312(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1280(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1248(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column5:
+	TESTL      $0x00000040, BP
+	JZ         line6column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     1568(BX), Y7, Y9
+	VADDPS     Y9, Y0, Y0
+	VMULPS     1536(BX), Y7, Y10
+	VADDPS     Y10, Y1, Y1
+	VMULPS     1504(BX), Y7, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1344(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1312(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1280(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column6:
+	TESTL      $0x00000080, BP
+	JZ         line6column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     1568(BX), Y8, Y9
+	VADDPS     Y9, Y1, Y1
+	VMULPS     1536(BX), Y8, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     1344(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1312(BX), Y8, Y9
+	VADDPS     Y9, Y5, Y5
+
+line6column7:
+	TESTL      $0x00000100, BP
+	JZ         line6column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     1568(BX), Y7, Y10
+	VADDPS     Y10, Y2, Y2
+	VMULPS     1344(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line6column8:
+line6:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y0, Y0
+	VMAXPS     Y0, Y12, Y0
+	VMINPS     Y0, Y13, Y0
+	VMASKMOVPS Y0, Y6, (R13)
+	VADDPS     Y7, Y1, Y1
+	VMAXPS     Y1, Y12, Y1
+	VMINPS     Y1, Y13, Y1
+	VMASKMOVPS Y1, Y6, (R13)(SI*1)
+	VADDPS     Y7, Y2, Y2
+	VMAXPS     Y2, Y12, Y2
+	VMINPS     Y2, Y13, Y2
+	VMASKMOVPS Y2, Y6, (R13)(SI*2)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	CMPQ       R14, $0x07
+	JG         line7
+	CMPQ       R15, $0x07
+	JLE        line7
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line7column0
+	VMASKMOVPS (R10), Y6, Y7
+	VMULPS     1376(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+
+line7column0:
+	TESTL      $0x00000002, BP
+	JZ         line7column1
+	VMASKMOVPS (R10)(SI*1), Y6, Y8
+	VMULPS     1408(BX), Y8, Y10
+	VADDPS     Y10, Y3, Y3
+	VMULPS     1376(BX), Y8, Y11
+	VADDPS     Y11, Y4, Y4
+
+line7column1:
+	TESTL      $0x00000004, BP
+	JZ         line7column2
+	VMASKMOVPS (R10)(SI*2), Y6, Y7
+	VMULPS     1440(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1408(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1376(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line7column2:
+	TESTL      $0x00000008, BP
+	JZ         line7column3
+	VMASKMOVPS (R10)(DI*1), Y6, Y8
+	VMULPS     1472(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1440(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1408(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line7column3:
+	TESTL      $0x00000010, BP
+	JZ         line7column4
+	VMASKMOVPS (R11), Y6, Y7
+	VMULPS     1504(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1472(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1440(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line7column4:
+	TESTL      $0x00000020, BP
+	JZ         line7column5
+	VMASKMOVPS (R11)(SI*1), Y6, Y8
+	VMULPS     1536(BX), Y8, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1504(BX), Y8, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1472(BX), Y8, Y11
+	VADDPS     Y11, Y5, Y5
+
+line7column5:
+	TESTL      $0x00000040, BP
+	JZ         line7column6
+	VMASKMOVPS (R11)(SI*2), Y6, Y7
+	VMULPS     1568(BX), Y7, Y9
+	VADDPS     Y9, Y3, Y3
+	VMULPS     1536(BX), Y7, Y10
+	VADDPS     Y10, Y4, Y4
+	VMULPS     1504(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line7column6:
+	TESTL      $0x00000080, BP
+	JZ         line7column7
+	VMASKMOVPS (R11)(DI*1), Y6, Y8
+	VMULPS     1568(BX), Y8, Y9
+	VADDPS     Y9, Y4, Y4
+	VMULPS     1536(BX), Y8, Y10
+	VADDPS     Y10, Y5, Y5
+
+line7column7:
+	TESTL      $0x00000100, BP
+	JZ         line7column8
+	VMASKMOVPS (R12), Y6, Y7
+	VMULPS     1568(BX), Y7, Y11
+	VADDPS     Y11, Y5, Y5
+
+line7column8:
+line7:
+	VMOVUPS    (BX), Y7
+	VADDPS     Y7, Y3, Y3
+	VMAXPS     Y3, Y12, Y3
+	VMINPS     Y3, Y13, Y3
+	VMASKMOVPS Y3, Y6, (R13)
+	VADDPS     Y7, Y4, Y4
+	VMAXPS     Y4, Y12, Y4
+	VMINPS     Y4, Y13, Y4
+	VMASKMOVPS Y4, Y6, (R13)(SI*1)
+	VADDPS     Y7, Y5, Y5
+	VMAXPS     Y5, Y12, Y5
+	VMINPS     Y5, Y13, Y5
+	VMASKMOVPS Y5, Y6, (R13)(SI*2)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000640, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 
@@ -17831,6 +34227,2286 @@ line7:
 	MOVQ    48(AX), BX
 	DECQ    80(AX)
 	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile7x2x4by1AVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x2x4by1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         104(AX), R9
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	MOVQ    CX, R10
+	MOVQ    DX, R13
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  32(BX), Y8, Y0
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  64(BX), Y9, Y11
+	VADDPS  Y11, Y0, Y0
+	VMULPS  32(BX), Y9, Y1
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  96(BX), Y8, Y13
+	VADDPS  Y13, Y0, Y0
+	VMULPS  64(BX), Y8, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  32(BX), Y8, Y2
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  96(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  64(BX), Y9, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  32(BX), Y9, Y3
+	VMOVUPS (R11), Y8
+	VMULPS  160(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  128(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  96(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  64(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  192(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  160(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  128(BX), Y9, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  96(BX), Y9, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  224(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  192(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  160(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  128(BX), Y8, Y11
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  224(BX), Y9, Y12
+	VADDPS  Y12, Y1, Y1
+	VMULPS  192(BX), Y9, Y13
+	VADDPS  Y13, Y2, Y2
+	VMULPS  160(BX), Y9, Y10
+	VADDPS  Y10, Y3, Y3
+	VMOVUPS (R12), Y8
+	VMULPS  224(BX), Y8, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  192(BX), Y8, Y12
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  256(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  32(BX), Y8, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  256(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  64(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  32(BX), Y9, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  320(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  288(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  256(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  96(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  64(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  32(BX), Y8, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  352(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  320(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  256(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  128(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  96(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  64(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  32(BX), Y9, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  384(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  352(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  320(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  288(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  160(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  128(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  96(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  64(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  416(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  384(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  352(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  320(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  192(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  160(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  128(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  96(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  448(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  416(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  384(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  352(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  224(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  160(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  128(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  448(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  416(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  384(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  192(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  160(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  448(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  416(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  224(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  192(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  448(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  224(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  480(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  256(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  512(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  480(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  288(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  256(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  544(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  512(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  480(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  320(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  288(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  256(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  576(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  544(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  512(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  480(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  352(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  320(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  288(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  256(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  608(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  576(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  544(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  512(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  384(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  352(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  320(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  288(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  640(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  608(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  576(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  544(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  416(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  384(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  352(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  320(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  640(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  608(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  576(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  448(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  416(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  384(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  352(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  672(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  640(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  608(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  448(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  416(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  384(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  672(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  640(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  448(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  416(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  672(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  448(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  704(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  480(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  736(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  704(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  512(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  480(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  768(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  736(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  704(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  544(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  512(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  480(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  800(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  768(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  736(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  704(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  576(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  544(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  512(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  480(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  832(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  800(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  768(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  736(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  608(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  576(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  544(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  512(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  864(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  832(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  800(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  768(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  640(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  608(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  576(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  544(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  896(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  864(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  832(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  800(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  640(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  608(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  576(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  896(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  864(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  832(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  672(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  640(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  608(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  896(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  864(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  672(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  640(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  896(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  672(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  928(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  704(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  960(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  928(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  736(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  704(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  992(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  960(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  928(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  768(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  736(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  704(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  1024(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  992(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  960(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  928(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  800(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  768(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  736(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  704(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  1056(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1024(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  992(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  960(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  832(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  800(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  768(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  736(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  1088(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1056(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1024(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  992(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  864(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  832(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  800(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  768(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  1120(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1088(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1056(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1024(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  896(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  864(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  832(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  800(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  1120(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  1088(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  1056(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  896(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  864(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  832(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  1120(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1088(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  896(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  864(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  1120(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  896(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  1152(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  928(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  1184(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  1152(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  960(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  928(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  1216(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  1184(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  1152(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  992(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  960(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  928(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  1248(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1216(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1184(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1152(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1024(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  992(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  960(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  928(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  1280(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1248(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1216(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1184(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1056(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1024(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  992(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  960(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  1312(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1280(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1248(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1216(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1088(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1056(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  1024(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  992(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  1344(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1312(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1280(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1248(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1120(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1088(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  1056(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  1024(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  1344(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  1312(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  1280(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  1120(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  1088(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1056(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  1344(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1312(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1120(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1088(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  1344(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  1120(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  1376(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1152(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  1408(BX), Y9, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  1376(BX), Y9, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  1184(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1152(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  1440(BX), Y8, Y12
+	VADDPS  Y12, Y0, Y0
+	VMULPS  1408(BX), Y8, Y13
+	VADDPS  Y13, Y1, Y1
+	VMULPS  1376(BX), Y8, Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  1216(BX), Y8, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  1184(BX), Y8, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  1152(BX), Y8, Y13
+	VADDPS  Y13, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  1472(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1440(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1408(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1376(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1248(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1216(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  1184(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  1152(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  1504(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1472(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1440(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1408(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1280(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1248(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  1216(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  1184(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  1536(BX), Y9, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1504(BX), Y9, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1472(BX), Y9, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1440(BX), Y9, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1312(BX), Y9, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1280(BX), Y9, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  1248(BX), Y9, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  1216(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  1568(BX), Y8, Y10
+	VADDPS  Y10, Y0, Y0
+	VMULPS  1536(BX), Y8, Y11
+	VADDPS  Y11, Y1, Y1
+	VMULPS  1504(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1472(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1344(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMULPS  1312(BX), Y8, Y11
+	VADDPS  Y11, Y5, Y5
+	VMULPS  1280(BX), Y8, Y12
+	VADDPS  Y12, Y6, Y6
+	VMULPS  1248(BX), Y8, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  1568(BX), Y9, Y10
+	VADDPS  Y10, Y1, Y1
+	VMULPS  1536(BX), Y9, Y11
+	VADDPS  Y11, Y2, Y2
+	VMULPS  1504(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  1344(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  1312(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1280(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  1568(BX), Y8, Y12
+	VADDPS  Y12, Y2, Y2
+	VMULPS  1536(BX), Y8, Y13
+	VADDPS  Y13, Y3, Y3
+	VMULPS  1344(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1312(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  1568(BX), Y9, Y12
+	VADDPS  Y12, Y3, Y3
+	VMULPS  1344(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y0, Y0
+	VMAXPS  Y0, Y14, Y0
+	VMINPS  Y0, Y15, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  Y8, Y1, Y1
+	VMAXPS  Y1, Y14, Y1
+	VMINPS  Y1, Y15, Y1
+	VMOVUPS Y1, (R13)(SI*1)
+	VADDPS  Y8, Y2, Y2
+	VMAXPS  Y2, Y14, Y2
+	VMINPS  Y2, Y15, Y2
+	VMOVUPS Y2, (R13)(SI*2)
+	VADDPS  Y8, Y3, Y3
+	VMAXPS  Y3, Y14, Y3
+	VMINPS  Y3, Y15, Y3
+	VMOVUPS Y3, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	LEAQ    (R10)(SI*4), R11
+	LEAQ    (R10)(SI*8), R12
+	VMOVUPS (R10), Y8
+	VMULPS  1376(BX), Y8, Y10
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS (R10)(SI*1), Y9
+	VMULPS  1408(BX), Y9, Y11
+	VADDPS  Y11, Y4, Y4
+	VMULPS  1376(BX), Y9, Y12
+	VADDPS  Y12, Y5, Y5
+	VMOVUPS (R10)(SI*2), Y8
+	VMULPS  1440(BX), Y8, Y13
+	VADDPS  Y13, Y4, Y4
+	VMULPS  1408(BX), Y8, Y10
+	VADDPS  Y10, Y5, Y5
+	VMULPS  1376(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS (R10)(DI*1), Y9
+	VMULPS  1472(BX), Y9, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  1440(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  1408(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1376(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11), Y8
+	VMULPS  1504(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  1472(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  1440(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1408(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*1), Y9
+	VMULPS  1536(BX), Y9, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  1504(BX), Y9, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  1472(BX), Y9, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1440(BX), Y9, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(SI*2), Y8
+	VMULPS  1568(BX), Y8, Y12
+	VADDPS  Y12, Y4, Y4
+	VMULPS  1536(BX), Y8, Y13
+	VADDPS  Y13, Y5, Y5
+	VMULPS  1504(BX), Y8, Y10
+	VADDPS  Y10, Y6, Y6
+	VMULPS  1472(BX), Y8, Y11
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS (R11)(DI*1), Y9
+	VMULPS  1568(BX), Y9, Y12
+	VADDPS  Y12, Y5, Y5
+	VMULPS  1536(BX), Y9, Y13
+	VADDPS  Y13, Y6, Y6
+	VMULPS  1504(BX), Y9, Y10
+	VADDPS  Y10, Y7, Y7
+	VMOVUPS (R12), Y8
+	VMULPS  1568(BX), Y8, Y11
+	VADDPS  Y11, Y6, Y6
+	VMULPS  1536(BX), Y8, Y12
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS (R12)(SI*1), Y9
+	VMULPS  1568(BX), Y9, Y13
+	VADDPS  Y13, Y7, Y7
+	VMOVUPS (BX), Y8
+	VADDPS  Y8, Y4, Y4
+	VMAXPS  Y4, Y14, Y4
+	VMINPS  Y4, Y15, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  Y8, Y5, Y5
+	VMAXPS  Y5, Y14, Y5
+	VMINPS  Y5, Y15, Y5
+	VMOVUPS Y5, (R13)(SI*1)
+	VADDPS  Y8, Y6, Y6
+	VMAXPS  Y6, Y14, Y6
+	VMINPS  Y6, Y15, Y6
+	VMOVUPS Y6, (R13)(SI*2)
+	VADDPS  Y8, Y7, Y7
+	VMAXPS  Y7, Y14, Y7
+	VMINPS  Y7, Y15, Y7
+	VMOVUPS Y7, (R13)(DI*1)
+	ADDQ    8(AX), R13
+	ADDQ    R8, R10
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	ADDQ    $0x00000640, BX
+	DECQ    R9
+	JNZ     block
+	ADDQ    88(AX), CX
+	ADDQ    96(AX), DX
+	MOVQ    48(AX), BX
+	DECQ    80(AX)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func laneTile7x2x4by1EdgeAVX2(t *byte)
+// Requires: AVX
+TEXT ·laneTile7x2x4by1EdgeAVX2(SB), NOSPLIT, $8-8
+	MOVQ         t+0(FP), AX
+	VBROADCASTSS 112(AX), Y14
+	VBROADCASTSS 116(AX), Y15
+	MOVQ         16(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         48(AX), BX
+	ADDQ         24(AX), CX
+	MOVQ         40(AX), SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         32(AX), R8
+	MOVQ         64(AX), R14
+	MOVQ         72(AX), R15
+	MOVL         120(AX), BP
+	MOVQ         128(AX), R10
+	VMOVUPS      (R10), Y8
+
+tile:
+	MOVQ 56(AX), R9
+
+block:
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       CX, R10
+	MOVQ       DX, R13
+	CMPQ       R14, $0x00
+	JG         line0
+	CMPQ       R15, $0x00
+	JLE        line0
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line0column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     32(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+
+line0column0:
+	TESTL      $0x00000002, BP
+	JZ         line0column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+
+line0column1:
+	TESTL      $0x00000004, BP
+	JZ         line0column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+
+line0column2:
+	TESTL      $0x00000008, BP
+	JZ         line0column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     128(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     96(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     64(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     32(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column3:
+	TESTL      $0x00000010, BP
+	JZ         line0column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     160(BX), Y9, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     128(BX), Y9, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y3, Y3
+
+line0column4:
+	TESTL      $0x00000020, BP
+	JZ         line0column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     192(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     160(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     128(BX), Y10, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     96(BX), Y10, Y13
+	VADDPS     Y13, Y3, Y3
+
+line0column5:
+	TESTL      $0x00000040, BP
+	JZ         line0column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     224(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     192(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     160(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     128(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column6:
+	TESTL      $0x00000080, BP
+	JZ         line0column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     224(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     192(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     160(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column7:
+	TESTL      $0x00000100, BP
+	JZ         line0column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     224(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+
+line0column8:
+	TESTL      $0x00000200, BP
+	JZ         line0column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     224(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+
+line0column9:
+line0:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x01
+	JG         line1
+	CMPQ       R15, $0x01
+	JLE        line1
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line1column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     256(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     32(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line1column0:
+	TESTL      $0x00000002, BP
+	JZ         line1column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     288(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     256(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     64(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     32(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line1column1:
+	TESTL      $0x00000004, BP
+	JZ         line1column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     320(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     256(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     96(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     64(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     32(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line1column2:
+	TESTL      $0x00000008, BP
+	JZ         line1column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     352(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     320(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     288(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     256(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     128(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     96(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     64(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     32(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line1column3:
+	TESTL      $0x00000010, BP
+	JZ         line1column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     384(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     352(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     320(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     288(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     128(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     96(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     64(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line1column4:
+	TESTL      $0x00000020, BP
+	JZ         line1column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     416(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     384(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     352(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     320(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     192(BX), Y10, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     160(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     128(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     96(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line1column5:
+	TESTL      $0x00000040, BP
+	JZ         line1column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     448(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     416(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     384(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     352(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     224(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     160(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     128(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line1column6:
+	TESTL      $0x00000080, BP
+	JZ         line1column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     448(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     416(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     384(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     224(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     192(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     160(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line1column7:
+	TESTL      $0x00000100, BP
+	JZ         line1column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     448(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     416(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     224(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     192(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line1column8:
+	TESTL      $0x00000200, BP
+	JZ         line1column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     448(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     224(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line1column9:
+line1:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x02
+	JG         line2
+	CMPQ       R15, $0x02
+	JLE        line2
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line2column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     480(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     256(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line2column0:
+	TESTL      $0x00000002, BP
+	JZ         line2column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     512(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     480(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     288(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     256(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line2column1:
+	TESTL      $0x00000004, BP
+	JZ         line2column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     544(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     512(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     480(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     320(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     288(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     256(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line2column2:
+	TESTL      $0x00000008, BP
+	JZ         line2column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     576(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     544(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     512(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     480(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     352(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     320(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     288(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     256(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column3:
+	TESTL      $0x00000010, BP
+	JZ         line2column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     608(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     576(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     544(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     512(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     384(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     352(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     320(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     288(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line2column4:
+	TESTL      $0x00000020, BP
+	JZ         line2column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     640(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     608(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     576(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     544(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     416(BX), Y10, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     384(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     352(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     320(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line2column5:
+	TESTL      $0x00000040, BP
+	JZ         line2column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     672(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     640(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     608(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     576(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     448(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     416(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     384(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     352(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column6:
+	TESTL      $0x00000080, BP
+	JZ         line2column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     672(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     640(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     608(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     448(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     416(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     384(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column7:
+	TESTL      $0x00000100, BP
+	JZ         line2column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     672(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     640(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     448(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     416(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line2column8:
+	TESTL      $0x00000200, BP
+	JZ         line2column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     672(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     448(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line2column9:
+line2:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x03
+	JG         line3
+	CMPQ       R15, $0x03
+	JLE        line3
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line3column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     704(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     480(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line3column0:
+	TESTL      $0x00000002, BP
+	JZ         line3column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     736(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     704(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     512(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     480(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line3column1:
+	TESTL      $0x00000004, BP
+	JZ         line3column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     768(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     736(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     704(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     544(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     512(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     480(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line3column2:
+	TESTL      $0x00000008, BP
+	JZ         line3column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     800(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     768(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     736(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     704(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     576(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     544(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     512(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     480(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column3:
+	TESTL      $0x00000010, BP
+	JZ         line3column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     832(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     800(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     768(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     736(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     608(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     576(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     544(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     512(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line3column4:
+	TESTL      $0x00000020, BP
+	JZ         line3column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     864(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     832(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     800(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     768(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     640(BX), Y10, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     608(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     576(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     544(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line3column5:
+	TESTL      $0x00000040, BP
+	JZ         line3column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     896(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     864(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     832(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     800(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     672(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     640(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     608(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     576(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column6:
+	TESTL      $0x00000080, BP
+	JZ         line3column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     896(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     864(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     832(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     672(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     640(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     608(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column7:
+	TESTL      $0x00000100, BP
+	JZ         line3column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     896(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     864(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     672(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     640(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line3column8:
+	TESTL      $0x00000200, BP
+	JZ         line3column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     896(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     672(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line3column9:
+line3:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x04
+	JG         line4
+	CMPQ       R15, $0x04
+	JLE        line4
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line4column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     928(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     704(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line4column0:
+	TESTL      $0x00000002, BP
+	JZ         line4column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     960(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     928(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     736(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     704(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line4column1:
+	TESTL      $0x00000004, BP
+	JZ         line4column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     992(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     960(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     928(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     768(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     736(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     704(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line4column2:
+	TESTL      $0x00000008, BP
+	JZ         line4column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     1024(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     992(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     960(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     928(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     800(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     768(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     736(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     704(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column3:
+	TESTL      $0x00000010, BP
+	JZ         line4column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     1056(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     1024(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     992(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     960(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     832(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     800(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     768(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     736(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line4column4:
+	TESTL      $0x00000020, BP
+	JZ         line4column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     1088(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     1056(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     1024(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     992(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     864(BX), Y10, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     832(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     800(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     768(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line4column5:
+	TESTL      $0x00000040, BP
+	JZ         line4column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     1120(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1088(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     1056(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1024(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     896(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     864(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     832(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     800(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column6:
+	TESTL      $0x00000080, BP
+	JZ         line4column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     1120(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     1088(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1056(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     896(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     864(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     832(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column7:
+	TESTL      $0x00000100, BP
+	JZ         line4column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     1120(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1088(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     896(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     864(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line4column8:
+	TESTL      $0x00000200, BP
+	JZ         line4column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     1120(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     896(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line4column9:
+line4:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x05
+	JG         line5
+	CMPQ       R15, $0x05
+	JLE        line5
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line5column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     1152(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     928(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line5column0:
+	TESTL      $0x00000002, BP
+	JZ         line5column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     1184(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     1152(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     960(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     928(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line5column1:
+	TESTL      $0x00000004, BP
+	JZ         line5column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     1216(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1184(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     1152(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     992(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     960(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     928(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line5column2:
+	TESTL      $0x00000008, BP
+	JZ         line5column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     1248(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1216(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     1184(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1152(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1024(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     992(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     960(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     928(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column3:
+	TESTL      $0x00000010, BP
+	JZ         line5column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     1280(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     1248(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     1216(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     1184(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     1056(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1024(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     992(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     960(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line5column4:
+	TESTL      $0x00000020, BP
+	JZ         line5column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     1312(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     1280(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     1248(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1216(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     1088(BX), Y10, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     1056(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     1024(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     992(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line5column5:
+	TESTL      $0x00000040, BP
+	JZ         line5column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     1344(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1312(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     1280(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1248(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1120(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     1088(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     1056(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     1024(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column6:
+	TESTL      $0x00000080, BP
+	JZ         line5column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     1344(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     1312(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1280(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     1120(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     1088(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     1056(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column7:
+	TESTL      $0x00000100, BP
+	JZ         line5column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     1344(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1312(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1120(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     1088(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line5column8:
+	TESTL      $0x00000200, BP
+	JZ         line5column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     1344(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1120(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line5column9:
+line5:
+	ADDQ       R8, R10
+	CMPQ       R14, $0x06
+	JG         line6
+	CMPQ       R15, $0x06
+	JLE        line6
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line6column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     1376(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1152(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+
+line6column0:
+	TESTL      $0x00000002, BP
+	JZ         line6column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     1408(BX), Y10, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     1376(BX), Y10, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     1184(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     1152(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line6column1:
+	TESTL      $0x00000004, BP
+	JZ         line6column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     1440(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1408(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     1376(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1216(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1184(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     1152(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line6column2:
+	TESTL      $0x00000008, BP
+	JZ         line6column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     1472(BX), Y10, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1440(BX), Y10, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     1408(BX), Y10, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1376(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1248(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     1216(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     1184(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     1152(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line6column3:
+	TESTL      $0x00000010, BP
+	JZ         line6column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     1504(BX), Y9, Y13
+	VADDPS     Y13, Y0, Y0
+	VMULPS     1472(BX), Y9, Y11
+	VADDPS     Y11, Y1, Y1
+	VMULPS     1440(BX), Y9, Y12
+	VADDPS     Y12, Y2, Y2
+	VMULPS     1408(BX), Y9, Y13
+	VADDPS     Y13, Y3, Y3
+	VMULPS     1280(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1248(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     1216(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     1184(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line6column4:
+	TESTL      $0x00000020, BP
+	JZ         line6column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     1536(BX), Y10, Y12
+	VADDPS     Y12, Y0, Y0
+	VMULPS     1504(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     1472(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1440(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     1312(BX), Y10, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     1280(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     1248(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     1216(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line6column5:
+	TESTL      $0x00000040, BP
+	JZ         line6column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     1568(BX), Y9, Y11
+	VADDPS     Y11, Y0, Y0
+	VMULPS     1536(BX), Y9, Y12
+	VADDPS     Y12, Y1, Y1
+	VMULPS     1504(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1472(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1344(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     1312(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     1280(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     1248(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line6column6:
+	TESTL      $0x00000080, BP
+	JZ         line6column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     1568(BX), Y10, Y13
+	VADDPS     Y13, Y1, Y1
+	VMULPS     1536(BX), Y10, Y11
+	VADDPS     Y11, Y2, Y2
+	VMULPS     1504(BX), Y10, Y12
+	VADDPS     Y12, Y3, Y3
+	VMULPS     1344(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     1312(BX), Y10, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     1280(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line6column7:
+	TESTL      $0x00000100, BP
+	JZ         line6column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     1568(BX), Y9, Y13
+	VADDPS     Y13, Y2, Y2
+	VMULPS     1536(BX), Y9, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1344(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     1312(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line6column8:
+	TESTL      $0x00000200, BP
+	JZ         line6column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     1568(BX), Y10, Y11
+	VADDPS     Y11, Y3, Y3
+	VMULPS     1344(BX), Y10, Y12
+	VADDPS     Y12, Y7, Y7
+
+line6column9:
+line6:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y0, Y0
+	VMAXPS     Y0, Y14, Y0
+	VMINPS     Y0, Y15, Y0
+	VMASKMOVPS Y0, Y8, (R13)
+	VADDPS     Y9, Y1, Y1
+	VMAXPS     Y1, Y14, Y1
+	VMINPS     Y1, Y15, Y1
+	VMASKMOVPS Y1, Y8, (R13)(SI*1)
+	VADDPS     Y9, Y2, Y2
+	VMAXPS     Y2, Y14, Y2
+	VMINPS     Y2, Y15, Y2
+	VMASKMOVPS Y2, Y8, (R13)(SI*2)
+	VADDPS     Y9, Y3, Y3
+	VMAXPS     Y3, Y14, Y3
+	VMINPS     Y3, Y15, Y3
+	VMASKMOVPS Y3, Y8, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	CMPQ       R14, $0x07
+	JG         line7
+	CMPQ       R15, $0x07
+	JLE        line7
+	LEAQ       (R10)(SI*4), R11
+	LEAQ       (R10)(SI*8), R12
+	TESTL      $0x00000001, BP
+	JZ         line7column0
+	VMASKMOVPS (R10), Y8, Y9
+	VMULPS     1376(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+
+line7column0:
+	TESTL      $0x00000002, BP
+	JZ         line7column1
+	VMASKMOVPS (R10)(SI*1), Y8, Y10
+	VMULPS     1408(BX), Y10, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     1376(BX), Y10, Y13
+	VADDPS     Y13, Y5, Y5
+
+line7column1:
+	TESTL      $0x00000004, BP
+	JZ         line7column2
+	VMASKMOVPS (R10)(SI*2), Y8, Y9
+	VMULPS     1440(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1408(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     1376(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+
+line7column2:
+	TESTL      $0x00000008, BP
+	JZ         line7column3
+	VMASKMOVPS (R10)(DI*1), Y8, Y10
+	VMULPS     1472(BX), Y10, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1440(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     1408(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     1376(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line7column3:
+	TESTL      $0x00000010, BP
+	JZ         line7column4
+	VMASKMOVPS (R11), Y8, Y9
+	VMULPS     1504(BX), Y9, Y12
+	VADDPS     Y12, Y4, Y4
+	VMULPS     1472(BX), Y9, Y13
+	VADDPS     Y13, Y5, Y5
+	VMULPS     1440(BX), Y9, Y11
+	VADDPS     Y11, Y6, Y6
+	VMULPS     1408(BX), Y9, Y12
+	VADDPS     Y12, Y7, Y7
+
+line7column4:
+	TESTL      $0x00000020, BP
+	JZ         line7column5
+	VMASKMOVPS (R11)(SI*1), Y8, Y10
+	VMULPS     1536(BX), Y10, Y13
+	VADDPS     Y13, Y4, Y4
+	VMULPS     1504(BX), Y10, Y11
+	VADDPS     Y11, Y5, Y5
+	VMULPS     1472(BX), Y10, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     1440(BX), Y10, Y13
+	VADDPS     Y13, Y7, Y7
+
+line7column5:
+	TESTL      $0x00000040, BP
+	JZ         line7column6
+	VMASKMOVPS (R11)(SI*2), Y8, Y9
+	VMULPS     1568(BX), Y9, Y11
+	VADDPS     Y11, Y4, Y4
+	VMULPS     1536(BX), Y9, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     1504(BX), Y9, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     1472(BX), Y9, Y11
+	VADDPS     Y11, Y7, Y7
+
+line7column6:
+	TESTL      $0x00000080, BP
+	JZ         line7column7
+	VMASKMOVPS (R11)(DI*1), Y8, Y10
+	VMULPS     1568(BX), Y10, Y12
+	VADDPS     Y12, Y5, Y5
+	VMULPS     1536(BX), Y10, Y13
+	VADDPS     Y13, Y6, Y6
+	VMULPS     1504(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line7column7:
+	TESTL      $0x00000100, BP
+	JZ         line7column8
+	VMASKMOVPS (R12), Y8, Y9
+	VMULPS     1568(BX), Y9, Y12
+	VADDPS     Y12, Y6, Y6
+	VMULPS     1536(BX), Y9, Y13
+	VADDPS     Y13, Y7, Y7
+
+line7column8:
+	TESTL      $0x00000200, BP
+	JZ         line7column9
+	VMASKMOVPS (R12)(SI*1), Y8, Y10
+	VMULPS     1568(BX), Y10, Y11
+	VADDPS     Y11, Y7, Y7
+
+line7column9:
+line7:
+	VMOVUPS    (BX), Y9
+	VADDPS     Y9, Y4, Y4
+	VMAXPS     Y4, Y14, Y4
+	VMINPS     Y4, Y15, Y4
+	VMASKMOVPS Y4, Y8, (R13)
+	VADDPS     Y9, Y5, Y5
+	VMAXPS     Y5, Y14, Y5
+	VMINPS     Y5, Y15, Y5
+	VMASKMOVPS Y5, Y8, (R13)(SI*1)
+	VADDPS     Y9, Y6, Y6
+	VMAXPS     Y6, Y14, Y6
+	VMINPS     Y6, Y15, Y6
+	VMASKMOVPS Y6, Y8, (R13)(SI*2)
+	VADDPS     Y9, Y7, Y7
+	VMAXPS     Y7, Y14, Y7
+	VMINPS     Y7, Y15, Y7
+	VMASKMOVPS Y7, Y8, (R13)(DI*1)
+	ADDQ       8(AX), R13
+	ADDQ       R8, R10
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, DX
+	ADDQ       $0x00000640, BX
+	DECQ       R9
+	JNZ        block
+	ADDQ       88(AX), CX
+	ADDQ       96(AX), DX
+	MOVQ       48(AX), BX
+	DECQ       80(AX)
+	JNZ        tile
 	VZEROUPPER
 	RET
 

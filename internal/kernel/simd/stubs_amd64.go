@@ -1773,121 +1773,241 @@ func lags8AVX2(sums, x *float32, places *int, count int, lags *int, lanes, step 
 func lags8AVX512(sums, x *float32, places *int, count int, lags *int, lanes, step int, plain int)
 
 //go:noescape
+func laneTile3x1x3by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x1x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x1x3by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x1x3by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile3x1x3by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x1x3by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x1x3by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x1x3by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile3x1x4by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x1x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x1x4by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x1x4by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile3x1x4by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x1x4by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x1x4by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x1x4by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile3x2x3by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x2x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x2x3by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x2x3by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile3x2x3by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x2x3by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x2x3by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x2x3by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile3x2x4by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x2x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x2x4by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x2x4by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile3x2x4by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile3x2x4by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile3x2x4by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile3x2x4by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x1x3by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x1x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x1x3by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x1x3by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x1x3by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x1x3by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x1x3by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x1x3by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x1x4by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x1x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x1x4by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x1x4by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x1x4by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x1x4by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x1x4by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x1x4by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x2x3by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x2x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x2x3by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x2x3by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x2x3by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x2x3by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x2x3by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x2x3by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x2x4by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x2x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x2x4by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x2x4by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile5x2x4by2AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile5x2x4by2AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile5x2x4by2EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile5x2x4by2EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile7x1x3by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile7x1x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x1x3by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile7x1x3by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile7x1x4by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile7x1x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x1x4by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile7x1x4by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile7x2x3by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile7x2x3by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x2x3by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile7x2x3by1EdgeAVX512(t *LaneTile)
 
 //go:noescape
+func laneTile7x2x4by1AVX2(t *LaneTile)
+
+//go:noescape
 func laneTile7x2x4by1AVX512(t *LaneTile)
+
+//go:noescape
+func laneTile7x2x4by1EdgeAVX2(t *LaneTile)
 
 //go:noescape
 func laneTile7x2x4by1EdgeAVX512(t *LaneTile)
