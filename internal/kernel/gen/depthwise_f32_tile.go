@@ -47,9 +47,9 @@ func laneTiles(a *asm) {
 }
 
 // laneTile computes neighbouring results, rows by cols, of depthwise convolutions of k by k over
-// [N,H,W,C], a register of channels at a time: a value that is read is multiplied for all results that see
-// it. Products and sums are rounded apart; a result adds them up line by line, as the reference
-// kernels of TFLite do, and the bias at the end.
+// [N,H,W,C], a register of channels at a time: a value that is read is multiplied for all results
+// that see it. Products and sums are rounded apart; a result adds them up line by line, as the
+// reference kernels of TFLite do, and the bias at the end.
 type laneTile struct {
 	*asm
 	width               width

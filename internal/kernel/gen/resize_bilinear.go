@@ -129,8 +129,8 @@ func (a *asm) acrossFloats() {
 	})
 }
 
-// acrossFloatsAVX2 is acrossFloats for at least 8 channels: the last block of a position overlaps the
-// one before.
+// acrossFloatsAVX2 is acrossFloats for at least 8 channels: the last block of a position overlaps
+// the one before.
 func (a *asm) acrossFloatsAVX2() {
 	const lanes = 8
 	a.function("acrossFloatsAVX2", "func(dst, top, bottom *float32, taps *Tap, count, channels int)")

@@ -264,6 +264,17 @@ func set[T any](s []T, v T) {
 func setRows[T any](s []T, m, step, n int, v T) {
 	at := 0
 	switch {
+	case n >= 16 && n <= cacheElements/4:
+		var block [16]T
+		set(block[:], v)
+		for range m {
+			d := s[at : at+n]
+			for i := 16; i < n; i += 16 {
+				*(*[16]T)(d[i-16:]) = block
+			}
+			*(*[16]T)(d[n-16:]) = block
+			at += step
+		}
 	case n > 8:
 		for range m {
 			set(s[at:at+n], v)

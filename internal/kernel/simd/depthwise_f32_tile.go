@@ -114,7 +114,8 @@ func (f *LaneTiles) Size(k, n int) int {
 	return (n + f.lanes - 1) / f.lanes * f.lanes * (1 + k*k)
 }
 
-// Pack packs weights w [k,k,n] and the bias, which may be nil, into blocks of a register of channels.
+// Pack packs weights w [k,k,n] and the bias, which may be nil, into blocks of a register of
+// channels.
 func (f *LaneTiles) Pack(dst, w, bias []float32, k, n int) {
 	clear(dst)
 	for first := 0; first < n; first += f.lanes {
