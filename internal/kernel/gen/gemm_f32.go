@@ -75,7 +75,7 @@ func floats(a *asm) {
 	}
 	for _, kind := range []tileKind{fusedTile, exactTile} {
 		for _, vecs := range []int{2, 1} {
-			a.severalTiles(ymm, 6, vecs, kind)
+			a.tilesBelow(ymm, 6, vecs, kind)
 		}
 	}
 }
@@ -171,9 +171,9 @@ func (a *asm) tile(w width, rows, vecs int, kind tileKind, numbers wideTile, sho
 	s.finish()
 }
 
-// severalTiles writes a kernel of several tiles, one below the other, for rows of a and a panel of b that
-// are contiguous. With few K steps it saves the start of each tile.
-func (a *asm) severalTiles(w width, rows, vecs int, kind tileKind) {
+// tilesBelow writes a kernel of several tiles, one below the other, for rows of a and a panel of b
+// that are contiguous. With few K steps it saves the start of each tile.
+func (a *asm) tilesBelow(w width, rows, vecs int, kind tileKind) {
 	a.function(label("%sTiles%dx%d%s", kind, rows, vecs, w.set), "func(t *Tile)")
 	s := &tileWriter{
 		asm: a, w: w, rows: rows, vecs: vecs, exact: kind.exact(), fetch: true, unroll: 4,

@@ -115,3 +115,17 @@ func TestWidths(t *testing.T) {
 	}()
 	Fill(nil, Slice{Bytes: make([]uint8, 3), Width: 3}, Slice{Bytes: make([]uint8, 3), Width: 3})
 }
+
+func TestSetRows(t *testing.T) {
+	t.Parallel()
+	const rows, gap = 3, 2
+	for n := range 80 {
+		got := make([]int32, rows*(n+gap))
+		setRows(got, rows, n+gap, n, 7)
+		for i, v := range got {
+			if want := int32(7); (v == want) != (i%(n+gap) < n) {
+				t.Fatalf("%d elements a row: element %d is %d", n, i, v)
+			}
+		}
+	}
+}
