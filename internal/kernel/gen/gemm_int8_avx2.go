@@ -38,12 +38,9 @@ func (a *asm) saturatingQuads(w width, second operand.Mem, sum0, sum1 reg.Regist
 func (a *asm) orderedStep(p *rowPointers, w width, rows int, pb, k, order reg.Register) {
 	const window, each, places = 16, 4, 4
 	panel := panelVecs * w.bytes()
-	const line, windows = 64, 4
+	const windows = 4
 	pitch := window * windows
-	start, buffer := a.GP64(), a.AllocLocal(pitch*rows+line)
-	a.LEAQ(buffer.Offset(line-1), start)
-	a.ANDQ(operand.I32(-line), start)
-	buffer = at(start, 0)
+	buffer := a.alignedLocal(pitch * rows)
 	arrange := func(n int) {
 		which, x := saturatingWeights(w).AsX(), saturatingSpread(w).AsX()
 		for i := range n {
@@ -67,8 +64,8 @@ func (a *asm) orderedStep(p *rowPointers, w width, rows int, pb, k, order reg.Re
 	a.JL(operand.LabelRef("fewer"))
 	a.Label("windows")
 	arrange(windows)
-	p.add(operand.U32(uint32(windows*window)))
-	for i := range windows*window / each {
+	p.add(operand.U32(uint32(windows * window)))
+	for i := range windows * window / each {
 		group(i, buffer.Offset(each*i))
 	}
 	a.ADDQ(operand.U32(uint32(windows*window/each*panel)), pb)

@@ -15,6 +15,7 @@ func (a *asm) codes256(places operand.Mem) {
 		a.rescale256("rescaleColumns", places, kind, true)
 	}
 	a.rescale256("requantiseFused", places, sumsFused, true)
+	a.requantiseSmall256(places)
 	a.transposeBytes256()
 }
 
@@ -45,13 +46,6 @@ type codePacker256 struct {
 
 func (a *asm) codePacker256(kind sums256) *codePacker256 {
 	p := &codePacker256{a: a, kind: kind, zero: a.YMM()}
-	spread := func(name string, to reg.VecVirtual, f func(...operand.Op)) reg.VecVirtual {
-		x, g := a.XMM(), a.GP32()
-		a.Load(a.Param(name), g)
-		a.VMOVD(g, x)
-		f(x, to)
-		return to
-	}
 	switch kind {
 	case sumsFused:
 		g := a.GP32()
@@ -62,10 +56,29 @@ func (a *asm) codePacker256(kind sums256) *codePacker256 {
 		p.most = a.spreadParam("most")
 		fallthrough
 	default:
-		spread("zero", p.zero, a.VPBROADCASTW)
+		a.spreadLow("zero", p.zero, a.VPBROADCASTW)
 	}
-	p.lo, p.hi, p.sign = spread("lo", a.XMM(), a.VPBROADCASTB), spread("hi", a.XMM(), a.VPBROADCASTB), spread("sign", a.XMM(), a.VPBROADCASTB)
+	p.limits()
 	return p
+}
+
+// limits loads the limits of bytes, and what they are turned with.
+func (p *codePacker256) limits() {
+	for _, limit := range []struct {
+		name string
+		to   *reg.VecVirtual
+	}{{"lo", &p.lo}, {"hi", &p.hi}, {"sign", &p.sign}} {
+		*limit.to = p.a.XMM()
+		p.a.spreadLow(limit.name, *limit.to, p.a.VPBROADCASTB)
+	}
+}
+
+// spreadLow sets all bytes or words of a register to the lowest one of a parameter.
+func (a *asm) spreadLow(name string, to reg.VecVirtual, broadcast func(...operand.Op)) {
+	x, g := a.XMM(), a.GP32()
+	a.Load(a.Param(name), g)
+	a.VMOVD(g, x)
+	broadcast(x, to)
 }
 
 // round converts sums with their bias to integers; add is for fused sums.
@@ -125,6 +138,129 @@ func (a *asm) storeFirstBytes(name string, x, dst, n reg.Register) {
 	}
 }
 
+// partMasks256 returns the masks of the first n of 16 sums.
+func (a *asm) partMasks256(places operand.Mem, n reg.Register) [2]reg.VecVirtual {
+	masks := [2]reg.VecVirtual{a.YMM(), a.YMM()}
+	for i := range masks {
+		count, index := a.YMM(), a.YMM()
+		a.VMOVD(n.(reg.GPVirtual).As32(), count.AsX())
+		a.VPBROADCASTD(count.AsX(), count)
+		table := a.GP64()
+		a.LEAQ(places, table)
+		a.VPMOVZXBD(at(table, 8*i), index)
+		a.VPCMPGTD(index, count, masks[i])
+	}
+	return masks
+}
+
+// requantiseSmall256 is requantiseRows in 16 channels at a time, or in 8 for the last 8 or fewer.
+// What rows have in common is computed once for each block, on the stack.
+func (a *asm) requantiseSmall256(places operand.Mem) {
+	a.function("requantiseSmallAVX2", "func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)")
+	load := func(param string) reg.Register { return a.Load(a.Param(param), a.GP64()) }
+	dst, stepDst, sums, stepSums, n := load("dst"), load("stepDst"), load("sums"), load("stepSums"), load("n")
+	channel, from, to, left := a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	const twice, down, bias, half, block = 0, 1, 2, 3, 64
+	common := a.alignedLocal(4 * block)
+	value := func(kind, i int) operand.Mem { return common.Offset(block*kind + 32*i) }
+	p := &codePacker256{a: a, kind: sumsFused}
+	p.limits()
+	zero, minus, rounds := a.spreadParam("zero"), a.YMM(), a.YMM()
+	a.VPCMPEQD(minus, minus, minus)
+	a.VPSLLQ(operand.U8(63), minus, rounds)
+	a.VPSRLQ(operand.U8(32), rounds, rounds) // 2^31
+	var masks [2]reg.VecVirtual
+	masked := func(m operand.Mem, i int, whole bool, to reg.Register) {
+		if m.Disp += 32 * i; whole {
+			a.VMOVDQU(m, to)
+		} else {
+			a.VPMASKMOVD(m, masks[i], to)
+		}
+	}
+	// prepare stores the parameters of registers of channels.
+	prepare := func(regs int, whole bool) {
+		for i := range regs {
+			param := func(name string) reg.VecVirtual {
+				x := a.YMM()
+				a.MOVQ(a.argument(name), from)
+				masked(operand.Mem{Base: from, Index: channel, Scale: 4}, i, whole, x)
+				return x
+			}
+			by, shift, sum, add, flip := param("twice"), param("down"), param("bias"), param("half"), a.YMM()
+			a.VMOVDQU(by, value(twice, i))
+			a.VMOVDQU(shift, value(down, i))
+			a.VPSLLD(operand.U8(31), minus, flip)
+			a.VPADDD(flip, sum, sum)
+			a.VMOVDQU(sum, value(bias, i))
+			// The multiplier for 2^31 that sums have more, and one less for ties of negative sums.
+			a.VPSRLD(operand.U8(1), by, by)
+			a.VPSUBD(by, add, add)
+			a.VPADDD(minus, add, add)
+			a.VPSLLVD(shift, zero, shift)
+			a.VPADDD(shift, add, add)
+			a.VMOVDQU(add, value(half, i))
+		}
+		a.Load(a.Param("rows"), left)
+		a.MOVQ(sums, from)
+		a.MOVQ(dst, to)
+	}
+	codes := func(regs int, whole bool) reg.Register {
+		var x [2]reg.VecVirtual
+		for i := range regs {
+			sum, even, odd := a.YMM(), a.YMM(), a.YMM()
+			masked(at(from, 0), i, whole, sum)
+			a.VPADDD(value(bias, i), sum, sum)
+			a.VPMULUDQ(value(twice, i), sum, even)
+			a.VPSRLQ(operand.U8(32), sum, odd)
+			a.VPMULUDQ(value(twice, i).Offset(4), odd, odd)
+			a.VPADDQ(rounds, even, even)
+			a.VPADDQ(rounds, odd, odd)
+			a.VMOVSHDUP(even, even)
+			a.VPBLENDD(operand.U8(0xaa), odd, even, even)
+			a.VPADDD(value(half, i), even, even)
+			a.VPSRAD(operand.U8(31), sum, sum)
+			a.VPSUBD(sum, even, even)
+			a.VPSRAVD(value(down, i), even, even)
+			x[i] = even
+		}
+		if regs == 1 {
+			x[1] = x[0]
+		}
+		return p.pack(x)
+	}
+	block16 := func(name string, regs int, whole bool, store func(x reg.Register)) {
+		a.Label(name)
+		prepare(regs, whole)
+		a.Label(name + "_row")
+		store(codes(regs, whole))
+		a.ADDQ(stepDst, to)
+		a.ADDQ(stepSums, from)
+		a.DECQ(left)
+		a.JNZ(operand.LabelRef(name + "_row"))
+	}
+	a.XORQ(channel, channel)
+	a.CMPQ(n, operand.U8(16))
+	a.JLT(operand.LabelRef("rest"))
+	block16("block", 2, true, func(x reg.Register) { a.VMOVDQU(x, at(to, 0)) })
+	a.ADDQ(operand.U8(16), channel)
+	a.ADDQ(operand.U8(64), sums)
+	a.ADDQ(operand.U8(16), dst)
+	a.SUBQ(operand.U8(16), n)
+	a.JZ(operand.LabelRef("end"))
+	a.CMPQ(n, operand.U8(16))
+	a.JGE(operand.LabelRef("block"))
+	a.Label("rest")
+	masks = a.partMasks256(places, n)
+	a.CMPQ(n, operand.U8(8))
+	a.JLE(operand.LabelRef("eight"))
+	block16("part", 2, false, func(x reg.Register) { a.storeFirstBytes("part", x, to, n) })
+	a.JMP(operand.LabelRef("end"))
+	block16("eight", 1, false, func(x reg.Register) { a.storeFirstBytes("eight", x, to, n) })
+	a.Label("end")
+	a.VZEROUPPER()
+	a.RET()
+}
+
 // rescale256 is rescaleRows, or rescaleColumns, 16 sums at a time.
 func (a *asm) rescale256(name string, places operand.Mem, kind sums256, columns bool) {
 	if kind == sumsScaledSmall {
@@ -146,7 +282,7 @@ func (a *asm) rescale256(name string, places operand.Mem, kind sums256, columns 
 			channels[i][1] = channels[i][0]
 		}
 	}
-	masks := [2]reg.VecVirtual{a.YMM(), a.YMM()}
+	var masks [2]reg.VecVirtual
 	values := func(m operand.Mem, i int, whole bool, to reg.Register) {
 		m.Disp += 32 * i
 		if whole {
@@ -163,17 +299,6 @@ func (a *asm) rescale256(name string, places operand.Mem, kind sums256, columns 
 			p.round(x[i], channels[0][i], channels[2][i])
 		}
 		return p.pack(x)
-	}
-	partMasks := func(n reg.Register) {
-		for i := range masks {
-			count, index := a.YMM(), a.YMM()
-			a.VMOVD(n.(reg.GPVirtual).As32(), count.AsX())
-			a.VPBROADCASTD(count.AsX(), count)
-			table := a.GP64()
-			a.LEAQ(places, table)
-			a.VPMOVZXBD(at(table, 8*i), index)
-			a.VPCMPGTD(index, count, masks[i])
-		}
 	}
 	if columns {
 		a.Label("block")
@@ -208,13 +333,13 @@ func (a *asm) rescale256(name string, places operand.Mem, kind sums256, columns 
 		a.JNZ(operand.LabelRef("block"))
 		a.JMP(operand.LabelRef("end"))
 		a.Label("part")
-		partMasks(n)
+		masks = a.partMasks256(places, n)
 		part(false, func(x reg.Register) { a.storeFirstBytes("columns", x, to, n) })
 	} else {
 		rest := a.GP64()
 		a.MOVQ(n, rest)
 		a.ANDQ(operand.U8(15), rest)
-		partMasks(rest)
+		masks = a.partMasks256(places, rest)
 		a.Label("row")
 		a.MOVQ(src, from)
 		a.MOVQ(dst, to)

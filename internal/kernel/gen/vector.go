@@ -62,6 +62,15 @@ var maskRegs = []reg.OpmaskPhysical{reg.K0, reg.K1, reg.K2, reg.K3, reg.K4, reg.
 // at is memory at p + off bytes.
 func at(p reg.Register, off int) operand.Mem { return operand.Mem{Base: p, Disp: off} }
 
+// alignedLocal returns n bytes of the stack that begin a cache line.
+func (a *asm) alignedLocal(n int) operand.Mem {
+	const line = 64
+	start, all := a.GP64(), a.AllocLocal(n+line)
+	a.LEAQ(all.Offset(line-1), start)
+	a.ANDQ(operand.I32(-line), start)
+	return at(start, 0)
+}
+
 // zero clears v.
 func (a *asm) zero(w width, v reg.Register) {
 	if w.masks {

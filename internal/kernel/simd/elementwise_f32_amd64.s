@@ -4308,6 +4308,328 @@ end:
 	VZEROUPPER
 	RET
 
+// func requantiseSmallAVX2(dst *byte, stepDst int, sums *int32, stepSums int, rows int, n int, twice *int32, down *int32, bias *int32, half *int32, zero int32, lo int32, hi int32, sign int32)
+// Requires: AVX, AVX2
+TEXT ·requantiseSmallAVX2(SB), NOSPLIT, $320-96
+	MOVQ         dst+0(FP), AX
+	MOVQ         stepDst+8(FP), CX
+	MOVQ         sums+16(FP), DX
+	MOVQ         stepSums+24(FP), BX
+	MOVQ         n+40(FP), SI
+	LEAQ         63(SP), R11
+	ANDQ         $-64, R11
+	MOVL         lo+84(FP), DI
+	VMOVD        DI, X0
+	VPBROADCASTB X0, X0
+	MOVL         hi+88(FP), DI
+	VMOVD        DI, X1
+	VPBROADCASTB X1, X1
+	MOVL         sign+92(FP), DI
+	VMOVD        DI, X2
+	VPBROADCASTB X2, X2
+	MOVL         zero+80(FP), DI
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	VPCMPEQD     Y4, Y4, Y4
+	VPSLLQ       $0x3f, Y4, Y5
+	VPSRLQ       $0x20, Y5, Y5
+	XORQ         DI, DI
+	CMPQ         SI, $0x10
+	JLT          rest
+
+block:
+	MOVQ    twice+48(FP), R8
+	VMOVDQU (R8)(DI*4), Y6
+	MOVQ    down+56(FP), R8
+	VMOVDQU (R8)(DI*4), Y7
+	MOVQ    bias+64(FP), R8
+	VMOVDQU (R8)(DI*4), Y8
+	MOVQ    half+72(FP), R8
+	VMOVDQU (R8)(DI*4), Y9
+	VMOVDQU Y6, (R11)
+	VMOVDQU Y7, 64(R11)
+	VPSLLD  $0x1f, Y4, Y10
+	VPADDD  Y10, Y8, Y8
+	VMOVDQU Y8, 128(R11)
+	VPSRLD  $0x01, Y6, Y6
+	VPSUBD  Y6, Y9, Y9
+	VPADDD  Y4, Y9, Y9
+	VPSLLVD Y7, Y3, Y7
+	VPADDD  Y7, Y9, Y9
+	VMOVDQU Y9, 192(R11)
+	MOVQ    twice+48(FP), R8
+	VMOVDQU 32(R8)(DI*4), Y6
+	MOVQ    down+56(FP), R8
+	VMOVDQU 32(R8)(DI*4), Y7
+	MOVQ    bias+64(FP), R8
+	VMOVDQU 32(R8)(DI*4), Y8
+	MOVQ    half+72(FP), R8
+	VMOVDQU 32(R8)(DI*4), Y9
+	VMOVDQU Y6, 32(R11)
+	VMOVDQU Y7, 96(R11)
+	VPSLLD  $0x1f, Y4, Y10
+	VPADDD  Y10, Y8, Y8
+	VMOVDQU Y8, 160(R11)
+	VPSRLD  $0x01, Y6, Y6
+	VPSUBD  Y6, Y9, Y9
+	VPADDD  Y4, Y9, Y9
+	VPSLLVD Y7, Y3, Y7
+	VPADDD  Y7, Y9, Y9
+	VMOVDQU Y9, 224(R11)
+	MOVQ    rows+32(FP), R10
+	MOVQ    DX, R8
+	MOVQ    AX, R9
+
+block_row:
+	VMOVDQU      (R8), Y6
+	VPADDD       128(R11), Y6, Y6
+	VPMULUDQ     (R11), Y6, Y7
+	VPSRLQ       $0x20, Y6, Y8
+	VPMULUDQ     4(R11), Y8, Y8
+	VPADDQ       Y5, Y7, Y7
+	VPADDQ       Y5, Y8, Y8
+	VMOVSHDUP    Y7, Y7
+	VPBLENDD     $0xaa, Y8, Y7, Y7
+	VPADDD       192(R11), Y7, Y7
+	VPSRAD       $0x1f, Y6, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPSRAVD      64(R11), Y7, Y7
+	VMOVDQU      32(R8), Y6
+	VPADDD       160(R11), Y6, Y6
+	VPMULUDQ     32(R11), Y6, Y8
+	VPSRLQ       $0x20, Y6, Y9
+	VPMULUDQ     36(R11), Y9, Y9
+	VPADDQ       Y5, Y8, Y8
+	VPADDQ       Y5, Y9, Y9
+	VMOVSHDUP    Y8, Y8
+	VPBLENDD     $0xaa, Y9, Y8, Y8
+	VPADDD       224(R11), Y8, Y8
+	VPSRAD       $0x1f, Y6, Y6
+	VPSUBD       Y6, Y8, Y8
+	VPSRAVD      96(R11), Y8, Y8
+	VPACKSSDW    Y8, Y7, Y7
+	VPERMQ       $0xd8, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X6
+	VPACKSSWB    X6, X7, X7
+	VPMAXSB      X0, X7, X7
+	VPMINSB      X1, X7, X7
+	VPXOR        X2, X7, X7
+	VMOVDQU      X7, (R9)
+	ADDQ         CX, R9
+	ADDQ         BX, R8
+	DECQ         R10
+	JNZ          block_row
+	ADDQ         $0x10, DI
+	ADDQ         $0x40, DX
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, SI
+	JZ           end
+	CMPQ         SI, $0x10
+	JGE          block
+
+rest:
+	VMOVD        SI, X6
+	VPBROADCASTD X6, Y6
+	LEAQ         sixteenPlaces<>+0(SB), R8
+	VPMOVZXBD    (R8), Y7
+	VPCMPGTD     Y7, Y6, Y6
+	VMOVD        SI, X7
+	VPBROADCASTD X7, Y7
+	LEAQ         sixteenPlaces<>+0(SB), R8
+	VPMOVZXBD    8(R8), Y8
+	VPCMPGTD     Y8, Y7, Y7
+	CMPQ         SI, $0x08
+	JLE          eight
+	MOVQ         twice+48(FP), R8
+	VPMASKMOVD   (R8)(DI*4), Y6, Y8
+	MOVQ         down+56(FP), R8
+	VPMASKMOVD   (R8)(DI*4), Y6, Y9
+	MOVQ         bias+64(FP), R8
+	VPMASKMOVD   (R8)(DI*4), Y6, Y10
+	MOVQ         half+72(FP), R8
+	VPMASKMOVD   (R8)(DI*4), Y6, Y11
+	VMOVDQU      Y8, (R11)
+	VMOVDQU      Y9, 64(R11)
+	VPSLLD       $0x1f, Y4, Y12
+	VPADDD       Y12, Y10, Y10
+	VMOVDQU      Y10, 128(R11)
+	VPSRLD       $0x01, Y8, Y8
+	VPSUBD       Y8, Y11, Y11
+	VPADDD       Y4, Y11, Y11
+	VPSLLVD      Y9, Y3, Y9
+	VPADDD       Y9, Y11, Y11
+	VMOVDQU      Y11, 192(R11)
+	MOVQ         twice+48(FP), R8
+	VPMASKMOVD   32(R8)(DI*4), Y7, Y8
+	MOVQ         down+56(FP), R8
+	VPMASKMOVD   32(R8)(DI*4), Y7, Y9
+	MOVQ         bias+64(FP), R8
+	VPMASKMOVD   32(R8)(DI*4), Y7, Y10
+	MOVQ         half+72(FP), R8
+	VPMASKMOVD   32(R8)(DI*4), Y7, Y11
+	VMOVDQU      Y8, 32(R11)
+	VMOVDQU      Y9, 96(R11)
+	VPSLLD       $0x1f, Y4, Y12
+	VPADDD       Y12, Y10, Y10
+	VMOVDQU      Y10, 160(R11)
+	VPSRLD       $0x01, Y8, Y8
+	VPSUBD       Y8, Y11, Y11
+	VPADDD       Y4, Y11, Y11
+	VPSLLVD      Y9, Y3, Y9
+	VPADDD       Y9, Y11, Y11
+	VMOVDQU      Y11, 224(R11)
+	MOVQ         rows+32(FP), R10
+	MOVQ         DX, R8
+	MOVQ         AX, R9
+
+part_row:
+	VPMASKMOVD   (R8), Y6, Y3
+	VPADDD       128(R11), Y3, Y3
+	VPMULUDQ     (R11), Y3, Y4
+	VPSRLQ       $0x20, Y3, Y8
+	VPMULUDQ     4(R11), Y8, Y8
+	VPADDQ       Y5, Y4, Y4
+	VPADDQ       Y5, Y8, Y8
+	VMOVSHDUP    Y4, Y4
+	VPBLENDD     $0xaa, Y8, Y4, Y4
+	VPADDD       192(R11), Y4, Y4
+	VPSRAD       $0x1f, Y3, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPSRAVD      64(R11), Y4, Y4
+	VPMASKMOVD   32(R8), Y7, Y3
+	VPADDD       160(R11), Y3, Y3
+	VPMULUDQ     32(R11), Y3, Y8
+	VPSRLQ       $0x20, Y3, Y9
+	VPMULUDQ     36(R11), Y9, Y9
+	VPADDQ       Y5, Y8, Y8
+	VPADDQ       Y5, Y9, Y9
+	VMOVSHDUP    Y8, Y8
+	VPBLENDD     $0xaa, Y9, Y8, Y8
+	VPADDD       224(R11), Y8, Y8
+	VPSRAD       $0x1f, Y3, Y3
+	VPSUBD       Y3, Y8, Y8
+	VPSRAVD      96(R11), Y8, Y8
+	VPACKSSDW    Y8, Y4, Y4
+	VPERMQ       $0xd8, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X3
+	VPACKSSWB    X3, X4, X4
+	VPMAXSB      X0, X4, X4
+	VPMINSB      X1, X4, X4
+	VPXOR        X2, X4, X4
+	MOVQ         R9, AX
+	TESTQ        $0x00000008, SI
+	JZ           part_below8
+	VMOVQ        X4, (AX)
+	VPSRLDQ      $0x08, X4, X4
+	ADDQ         $0x08, AX
+
+part_below8:
+	TESTQ   $0x00000004, SI
+	JZ      part_below4
+	VMOVD   X4, (AX)
+	VPSRLDQ $0x04, X4, X4
+	ADDQ    $0x04, AX
+
+part_below4:
+	TESTQ   $0x00000002, SI
+	JZ      part_below2
+	VPEXTRW $0x00, X4, (AX)
+	VPSRLDQ $0x02, X4, X4
+	ADDQ    $0x02, AX
+
+part_below2:
+	TESTQ   $0x00000001, SI
+	JZ      part_below1
+	VPEXTRB $0x00, X4, (AX)
+
+part_below1:
+	ADDQ CX, R9
+	ADDQ BX, R8
+	DECQ R10
+	JNZ  part_row
+	JMP  end
+
+eight:
+	MOVQ       twice+48(FP), R8
+	VPMASKMOVD (R8)(DI*4), Y6, Y7
+	MOVQ       down+56(FP), R8
+	VPMASKMOVD (R8)(DI*4), Y6, Y8
+	MOVQ       bias+64(FP), R8
+	VPMASKMOVD (R8)(DI*4), Y6, Y9
+	MOVQ       half+72(FP), R8
+	VPMASKMOVD (R8)(DI*4), Y6, Y10
+	VMOVDQU    Y7, (R11)
+	VMOVDQU    Y8, 64(R11)
+	VPSLLD     $0x1f, Y4, Y11
+	VPADDD     Y11, Y9, Y9
+	VMOVDQU    Y9, 128(R11)
+	VPSRLD     $0x01, Y7, Y7
+	VPSUBD     Y7, Y10, Y10
+	VPADDD     Y4, Y10, Y10
+	VPSLLVD    Y8, Y3, Y8
+	VPADDD     Y8, Y10, Y10
+	VMOVDQU    Y10, 192(R11)
+	MOVQ       rows+32(FP), R10
+	MOVQ       DX, R8
+	MOVQ       AX, R9
+
+eight_row:
+	VPMASKMOVD   (R8), Y6, Y3
+	VPADDD       128(R11), Y3, Y3
+	VPMULUDQ     (R11), Y3, Y4
+	VPSRLQ       $0x20, Y3, Y7
+	VPMULUDQ     4(R11), Y7, Y7
+	VPADDQ       Y5, Y4, Y4
+	VPADDQ       Y5, Y7, Y7
+	VMOVSHDUP    Y4, Y4
+	VPBLENDD     $0xaa, Y7, Y4, Y4
+	VPADDD       192(R11), Y4, Y4
+	VPSRAD       $0x1f, Y3, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPSRAVD      64(R11), Y4, Y4
+	VPACKSSDW    Y4, Y4, Y4
+	VPERMQ       $0xd8, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X3
+	VPACKSSWB    X3, X4, X4
+	VPMAXSB      X0, X4, X4
+	VPMINSB      X1, X4, X4
+	VPXOR        X2, X4, X4
+	MOVQ         R9, AX
+	TESTQ        $0x00000008, SI
+	JZ           eight_below8
+	VMOVQ        X4, (AX)
+	VPSRLDQ      $0x08, X4, X4
+	ADDQ         $0x08, AX
+
+eight_below8:
+	TESTQ   $0x00000004, SI
+	JZ      eight_below4
+	VMOVD   X4, (AX)
+	VPSRLDQ $0x04, X4, X4
+	ADDQ    $0x04, AX
+
+eight_below4:
+	TESTQ   $0x00000002, SI
+	JZ      eight_below2
+	VPEXTRW $0x00, X4, (AX)
+	VPSRLDQ $0x02, X4, X4
+	ADDQ    $0x02, AX
+
+eight_below2:
+	TESTQ   $0x00000001, SI
+	JZ      eight_below1
+	VPEXTRB $0x00, X4, (AX)
+
+eight_below1:
+	ADDQ CX, R9
+	ADDQ BX, R8
+	DECQ R10
+	JNZ  eight_row
+
+end:
+	VZEROUPPER
+	RET
+
 // func turnBytesAVX2(dst *byte, stepDst int, src *byte, stepSrc int, n int)
 // Requires: AVX, AVX2
 TEXT ·turnBytesAVX2(SB), NOSPLIT, $0-40

@@ -53,6 +53,8 @@ type Ints struct {
 	widenLines [2][2]func(dst *int16, stepDst int, src *byte, stepSrc, n, lines int, in, out uint64, zero int16)
 	// For [Scales.Small], by rounding; nil if absent.
 	requantiseSmall [roundings]*smallRequantKernels
+	// For [Scales.Small] and any number of channels, in place of requantiseSmall; nil if absent.
+	requantiseSmallAny func(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
 	// For channels with fused scales, in place of requantiseSmall; nil if absent.
 	requantiseFused func(dst *byte, stepDst int, src *int32, stepSrc, rows, n int, scales, adds, bias *int32, lo, hi, sign int32)
 	// Kernels for full registers of channels. requantiseFew is for registers of minLanes. The
@@ -607,15 +609,23 @@ func (f *Ints) Requantise(dst []uint8, stepDst int, sums []int32, stepSums, rows
 		f.requantiseScaled(dst, stepDst, sums, stepSums, rows, n, s, at, zero, lo, hi)
 		return true
 	}
+	small := s.Small && f.requantiseSmallAny != nil && rows > 0 && n > 0 && EightBits(zero, lo, hi)
 	if f.requantiseFused != nil && s.Fused.Add != nil && lo >= zero && rows > 0 && n > 0 && EightBits(zero, lo, hi) {
 		done := f.requantiseAsFused(dst, stepDst, sums, stepSums, rows, n, s, at, lo, hi)
 		if done == n {
 			return true
 		}
-		if n-done < f.Lanes {
+		if n-done < f.Lanes && !small {
 			done = max(0, n-f.Lanes) // a full register is left
 		}
 		dst, sums, at, n = dst[done:], sums[done:], at+done, n-done
+	}
+	if small {
+		_, _, _, _ = s.Twice[at+n-1], s.Down[at+n-1], s.Bias[at+n-1], s.Half[at+n-1]
+		_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
+		sign := signOf(hi)
+		f.requantiseSmallAny(&dst[0], stepDst, &sums[0], 4*stepSums, rows, n, &s.Twice[at], &s.Down[at], &s.Bias[at], &s.Half[at], zero+sign, lo+sign, hi+sign, sign)
+		return true
 	}
 	lanes, kernel := f.Lanes, f.requantise
 	if n < lanes {
@@ -652,12 +662,17 @@ func (f *Ints) requantiseAsFused(dst []uint8, stepDst int, sums []int32, stepSum
 	}
 	_, _ = dst[(rows-1)*stepDst+done-1], sums[(rows-1)*stepSums+done-1]
 	_, _, _ = s.Fused.Scale[at+done-1], s.Fused.Add[at+done-1], s.Fused.Start[at+done-1]
-	var sign int32
-	if hi > math.MaxInt8 {
-		sign = -128
-	}
+	sign := signOf(hi)
 	f.requantiseFused(&dst[0], stepDst, &sums[0], 4*stepSums, rows, done, &s.Fused.Scale[at], &s.Fused.Add[at], &s.Fused.Start[at], lo+sign, hi+sign, sign)
 	return done
+}
+
+// signOf returns what is added to values up to hi: unsigned values are computed as signed values.
+func signOf(hi int32) int32 {
+	if hi > math.MaxInt8 {
+		return -128
+	}
+	return 0
 }
 
 // EightBits reports whether the zero point and the limits fit int8, or all fit uint8.
@@ -673,11 +688,7 @@ func EightBits(zero, lo, hi int32) bool {
 func (f *Ints) requantiseScaled(dst []uint8, stepDst int, sums []int32, stepSums, rows, n int, s *Scales, at int, zero, lo, hi int32) {
 	_, _, _, _ = s.Twice[at+n-1], s.Down[at+n-1], s.Bias[at+n-1], s.Half[at+n-1]
 	_, _ = dst[(rows-1)*stepDst+n-1], sums[(rows-1)*stepSums+n-1]
-	var sign int32
-	if hi > math.MaxInt8 {
-		// Unsigned values are computed as signed values.
-		sign = -128
-	}
+	sign := signOf(hi)
 	for i := 0; i < n; {
 		// All channels after the first block without fused scales use the other kernels.
 		next, round := n-i, s.rounding(at+i, min(n-i, 64), lo >= zero)

@@ -10,7 +10,7 @@ var intKernels = withAMX(family[Ints]{
 		splitPairs: splitPairsAVX2, joinPairs: joinPairsAVX2,
 		groups:    &groupKernelsAVX2,
 		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2, reach: reachAVX2,
-		gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
+		gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantiseSmallAny: requantiseSmallAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 		requantise16: requantise16AVX2, requantiseHalves: requantiseHalvesAVX2, splitFloats: halvesAVX2,
 	},
 	AVXVNNI: &avxVNNI,

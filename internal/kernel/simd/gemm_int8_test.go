@@ -241,10 +241,8 @@ func TestRequantise(t *testing.T) {
 			rows, ch, at := 1+r.IntN(4), ik.Lanes*(1+r.IntN(3)), ik.Lanes*r.IntN(2)
 			// Half of the cases are within the limits of the kernels for small scales.
 			small := r.IntN(2) == 0
-			if small && ik.requantiseSmall[0] != nil {
+			if small && (ik.requantiseSmall[0] != nil || ik.requantiseSmallAny != nil) {
 				ch = 1 + r.IntN(200)
-			} else if small && ik.requantiseFused != nil {
-				ch = ik.Lanes + r.IntN(100)
 			}
 			var all [6][]int32
 			for i := range all {

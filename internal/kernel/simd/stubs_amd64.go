@@ -3300,6 +3300,9 @@ func requantiseLast64FusedAVX512(dst *byte, stepDst int, sums *int32, stepSums, 
 func requantiseLast64UpAVX512(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
 
 //go:noescape
+func requantiseSmallAVX2(dst *byte, stepDst int, sums *int32, stepSums, rows, n int, twice, down, bias, half *int32, zero, lo, hi, sign int32)
+
+//go:noescape
 func rescaleAVX2(dst *byte, src *int32, n int, scale, lo, hi float32, zero, bias int32)
 
 //go:noescape
