@@ -89,16 +89,15 @@ func (q pairOrdering) Piece(lo, hi int) {
 // natural one. It returns the second part if the window has to be split.
 func (q pairOrdering) window(m *pairWindow, weights []int8, order []uint8, n int) *splitWindow {
 	q.w.F.SplitPairs(&m.PairWindow, weights)
-	places, alone, natural := naturalPlaces, n, true
-	for k := 0; k < n; k += 2 {
-		natural = natural && !m.saturates(uint8(k), uint8(k+1))
-	}
-	if !natural {
+	places, alone := naturalPlaces, n
+	if wrong := m.wrongPairs(n); wrong != 0 {
 		if len(order) == 0 {
 			q.left.Store(-1)
 			return nil
 		}
-		places, alone = m.match(n)
+		if !m.exchange(wrong, n, &places) {
+			places, alone = m.match(n)
+		}
 		q.ordered.Store(true)
 		q.w.F.JoinPairs(weights, &m.PairWindow, &places)
 	}
@@ -160,6 +159,45 @@ const upperBits64 = 0x8080808080808080
 func (m *pairWindow) saturates(i, j uint8) bool {
 	x, y := &m.Sizes[i], &m.Sizes[j]
 	return ((x[0]+y[0])|(x[1]+y[1])|(x[2]+y[2])|(x[3]+y[3]))&upperBits64 != 0
+}
+
+// wrongPairs returns the pairs of the natural order that saturate: the bits of their first steps.
+func (m *pairWindow) wrongPairs(n int) uint {
+	wrong := uint(0)
+	for i := 0; i < n; i += 2 {
+		x, y := &m.Sizes[i], &m.Sizes[i+1]
+		sums := ((x[0] + y[0]) | (x[1] + y[1]) | (x[2] + y[2]) | (x[3] + y[3])) & upperBits64
+		wrong |= uint((sums|-sums)>>63) << i
+	}
+	return wrong
+}
+
+// exchange lets the pairs of places that are wrong exchange a step with another pair so that
+// neither saturates. It returns false if it finds none for a pair. That is rare, and much faster
+// than an order of all steps by their weights.
+func (m *pairWindow) exchange(wrong uint, n int, places *[simd.OrderWindow]uint8) bool {
+next:
+	for ; wrong != 0; wrong &= wrong - 1 {
+		p := bits.TrailingZeros(wrong) % simd.OrderWindow
+		a, b := &places[p], &places[p|1]
+		if !m.saturates(*a, *b) {
+			continue // exchanged with a wrong pair before
+		}
+		for q := 0; q < n; q += 2 {
+			if q == p {
+				continue
+			}
+			for i := q; i < q+2; i++ {
+				c, d := &places[i%simd.OrderWindow], &places[(i^1)%simd.OrderWindow]
+				if !m.saturates(*a, *c) && !m.saturates(*b, *d) {
+					*b, *c = *c, *b
+					continue next
+				}
+			}
+		}
+		return false
+	}
+	return true
 }
 
 // maxPairTrials limits the search for an order.
