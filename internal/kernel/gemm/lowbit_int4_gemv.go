@@ -1,6 +1,8 @@
 package gemm
 
 import (
+	"slices"
+
 	"github.com/opmeter/opmeter/internal/base/hugepages"
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
@@ -24,6 +26,10 @@ type Int4Matrix struct {
 func NewInt4Matrix(k, n, block int, codes []uint8, scales []float32) *Int4Matrix {
 	f := simd.Int4GemvKernels()
 	if f == nil || simd.ElementKernels() == nil || n <= 0 || k <= 0 || block <= 0 || block%simd.Int4GemvSteps != 0 || k%block != 0 || len(codes) != n*k/2 || len(scales) != n*k/block {
+		return nil
+	}
+	// A kernel needs eight times a scale to be finite.
+	if slices.ContainsFunc(scales, func(s float32) bool { return max(s, -s) > 1<<124 }) {
 		return nil
 	}
 	const cols = simd.Int4GemvColumns

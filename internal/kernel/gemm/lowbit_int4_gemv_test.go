@@ -8,18 +8,28 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"pgregory.net/rapid"
 )
 
 // TestInt4Gemv checks that a row times 4-bit weights is bit-exact with the same weights in
 // float32.
 func TestInt4Gemv(t *testing.T) {
-	t.Parallel()
+	for _, set := range simd.Available() {
+		t.Run(set.String(), func(t *testing.T) {
+			defer simd.Use(set)()
+			int4Gemv(t)
+		})
+	}
+}
+
+func int4Gemv(t *testing.T) {
+	t.Helper()
 	if NewInt4Matrix(8, 1, 8, make([]uint8, 4), make([]float32, 1)) == nil {
 		t.Skip("no kernels")
 	}
 	pool := workers.New(3, nil)
-	t.Cleanup(pool.Close)
+	defer pool.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		block := 8 * rapid.IntRange(1, 5).Draw(t, "groups")
 		n, blocks := rapid.IntRange(1, 150).Draw(t, "n"), rapid.IntRange(1, 6).Draw(t, "blocks")

@@ -10,6 +10,7 @@ import (
 // column. A weight is its code's entry of values times the scale, rounded; products and sums are
 // rounded apart, in the order of the steps.
 func fourBits(a *asm) {
+	a.fourBitsNarrow()
 	a.function("fourBitsAVX512", "func(y, x *float32, w *uint32, scales *float32, groups, blocks int, values *float32)")
 	y := a.Load(a.Param("y"), a.GP64())
 	x := a.Load(a.Param("x"), a.GP64())

@@ -2,6 +2,181 @@
 
 #include "textflag.h"
 
+DATA fourBitsNarrow<>+0(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+4(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+8(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+12(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+16(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+20(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+24(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+28(SB)/4, $0x0000000f
+DATA fourBitsNarrow<>+32(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+36(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+40(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+44(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+48(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+52(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+56(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+60(SB)/4, $0x88888888
+DATA fourBitsNarrow<>+64(SB)/4, $0xc1000000
+DATA fourBitsNarrow<>+68(SB)/4, $0xc1000000
+DATA fourBitsNarrow<>+72(SB)/4, $0xc1000000
+DATA fourBitsNarrow<>+76(SB)/4, $0xc1000000
+DATA fourBitsNarrow<>+80(SB)/4, $0xc1000000
+DATA fourBitsNarrow<>+84(SB)/4, $0xc1000000
+DATA fourBitsNarrow<>+88(SB)/4, $0xc1000000
+DATA fourBitsNarrow<>+92(SB)/4, $0xc1000000
+GLOBL fourBitsNarrow<>(SB), RODATA|NOPTR, $96
+
+// func fourBitsAVX2(y *float32, x *float32, w *uint32, scales *float32, groups int, blocks int, values *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·fourBitsAVX2(SB), NOSPLIT, $0-56
+	MOVQ    y+0(FP), AX
+	MOVQ    w+16(FP), CX
+	MOVQ    scales+24(FP), DX
+	LEAQ    fourBitsNarrow<>+0(SB), BX
+	MOVQ    $0x00000004, SI
+	VMOVDQU (BX), Y0
+
+part:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y5, Y5, Y5
+	MOVQ   x+8(FP), DI
+	MOVQ   blocks+40(FP), R11
+	MOVQ   CX, R8
+	MOVQ   DX, R9
+
+block:
+	VMOVUPS (R9), Y3
+	VMULPS  64(BX), Y3, Y4
+	VMOVUPS 32(R9), Y7
+	VMULPS  64(BX), Y7, Y8
+	MOVQ    groups+32(FP), R10
+
+group:
+	VMOVDQU      (R8), Y2
+	VPXOR        32(BX), Y2, Y2
+	VMOVDQU      32(R8), Y6
+	VPXOR        32(BX), Y6, Y6
+	VBROADCASTSS (DI), Y9
+	VPAND        Y0, Y2, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y4, Y3, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y0, Y6, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y8, Y7, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y5, Y5
+	VPSRLD       $0x04, Y6, Y6
+	VBROADCASTSS 4(DI), Y9
+	VPAND        Y0, Y2, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y4, Y3, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y0, Y6, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y8, Y7, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y5, Y5
+	VPSRLD       $0x04, Y6, Y6
+	VBROADCASTSS 8(DI), Y9
+	VPAND        Y0, Y2, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y4, Y3, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y0, Y6, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y8, Y7, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y5, Y5
+	VPSRLD       $0x04, Y6, Y6
+	VBROADCASTSS 12(DI), Y9
+	VPAND        Y0, Y2, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y4, Y3, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y0, Y6, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y8, Y7, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y5, Y5
+	VPSRLD       $0x04, Y6, Y6
+	VBROADCASTSS 16(DI), Y9
+	VPAND        Y0, Y2, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y4, Y3, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y0, Y6, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y8, Y7, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y5, Y5
+	VPSRLD       $0x04, Y6, Y6
+	VBROADCASTSS 20(DI), Y9
+	VPAND        Y0, Y2, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y4, Y3, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y0, Y6, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y8, Y7, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y5, Y5
+	VPSRLD       $0x04, Y6, Y6
+	VBROADCASTSS 24(DI), Y9
+	VPAND        Y0, Y2, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y4, Y3, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y0, Y6, Y10
+	VCVTDQ2PS    Y10, Y10
+	VFMADD213PS  Y8, Y7, Y10
+	VMULPS       Y9, Y10, Y10
+	VADDPS       Y10, Y5, Y5
+	VPSRLD       $0x04, Y6, Y6
+	VBROADCASTSS 28(DI), Y9
+	VPAND        Y0, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD213PS  Y4, Y3, Y2
+	VMULPS       Y9, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VPAND        Y0, Y6, Y2
+	VCVTDQ2PS    Y2, Y2
+	VFMADD213PS  Y8, Y7, Y2
+	VMULPS       Y9, Y2, Y2
+	VADDPS       Y2, Y5, Y5
+	ADDQ         $0x20, DI
+	ADDQ         $0x00000100, R8
+	DECQ         R10
+	JNZ          group
+	ADDQ         $0x00000100, R9
+	DECQ         R11
+	JNZ          block
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y5, 32(AX)
+	ADDQ         $0x40, AX
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, DX
+	DECQ         SI
+	JNZ          part
+	VZEROUPPER
+	RET
+
 // func fourBitsAVX512(y *float32, x *float32, w *uint32, scales *float32, groups int, blocks int, values *float32)
 // Requires: AVX, AVX512F
 TEXT ·fourBitsAVX512(SB), NOSPLIT, $0-56

@@ -1140,6 +1140,9 @@ func fewRescaled8VNNI(t *CodeTile)
 func fewRescaled9VNNI(t *CodeTile)
 
 //go:noescape
+func fourBitsAVX2(y, x *float32, w *uint32, scales *float32, groups, blocks int, values *float32)
+
+//go:noescape
 func fourBitsAVX512(y, x *float32, w *uint32, scales *float32, groups, blocks int, values *float32)
 
 //go:noescape
