@@ -31,11 +31,16 @@ var hidden = []struct {
 	register  int
 	bits      []uint
 }{
-	{7, 0, 1, []uint{16, 17, 21, 26, 27, 28, 30, 31}}, // AVX-512 F, DQ, IFMA, PF, ER, CD, BW, VL
-	{7, 0, 2, []uint{1, 6, 8, 11, 12, 14}},            // AVX-512 VBMI, VBMI2, VNNI, BITALG, VPOPCNTDQ, GFNI
-	{7, 0, 3, []uint{2, 3, 8, 22, 23, 24, 25}},        // AVX-512 4VNNIW, 4FMAPS, VP2INTERSECT, FP16; AMX
-	{7, 1, 0, []uint{4, 5, 21, 22, 23}},               // AVX-VNNI, AVX-512 BF16, AMX-FP16, AVX-IFMA
-	{7, 1, 3, []uint{4, 5, 8, 10, 19, 21}},            // AVX-VNNI-INT8, AVX-NE-CONVERT, AMX-COMPLEX, VNNI-INT16, AVX10, APX
+	// AVX-512 F, DQ, IFMA, PF, ER, CD, BW, VL
+	{7, 0, 1, []uint{16, 17, 21, 26, 27, 28, 30, 31}},
+	// AVX-512 VBMI, VBMI2, VNNI, BITALG, VPOPCNTDQ; GFNI
+	{7, 0, 2, []uint{1, 6, 8, 11, 12, 14}},
+	// AVX-512 4VNNIW, 4FMAPS, VP2INTERSECT, FP16; AMX
+	{7, 0, 3, []uint{2, 3, 8, 22, 23, 24, 25}},
+	// AVX-VNNI, AVX-512 BF16, AMX-FP16, AVX-IFMA
+	{7, 1, 0, []uint{4, 5, 21, 22, 23}},
+	// AVX-VNNI-INT8, AVX-NE-CONVERT, AMX-COMPLEX, AVX-VNNI-INT16, AVX10, APX
+	{7, 1, 3, []uint{4, 5, 8, 10, 19, 21}},
 }
 
 func main() {
