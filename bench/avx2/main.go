@@ -20,10 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	sysArchPrctl = 158
-	archCPUID    = 0x1012 // ARCH_SET_CPUID
-)
+const archCPUID = 0x1012 // ARCH_SET_CPUID
 
 // hidden are the bits to clear: leaf, sub-leaf, register (eax, ebx, ecx, edx), bits.
 var hidden = []struct {
@@ -138,7 +135,7 @@ func fault(pid int) error {
 	// After an exec the first step only leaves that system call, which sets a register.
 	for range 2 {
 		r = before
-		r.Rax, r.Orig_rax, r.Rdi, r.Rsi = sysArchPrctl, ^uint64(0), archCPUID, 0
+		r.Rax, r.Orig_rax, r.Rdi, r.Rsi = unix.SYS_ARCH_PRCTL, ^uint64(0), archCPUID, 0
 		if err := unix.PtraceSetRegs(pid, &r); err != nil {
 			return err
 		}

@@ -42,17 +42,13 @@ const (
 // scaler multiplies 32-bit numbers as requantiseRows does; the sign counts where it is asked for,
 // which it is not for a shift by nothing.
 type scaler struct {
-	a                         *asm
-	w                         width
-	twice, odds               reg.VecVirtual
-	down, half, negate, round operand.Op
+	a                                *asm
+	w                                width
+	twice, down, half, negate, round operand.Op
 }
 
 func (a *asm) scaler(w width, field func(i int) operand.Op, first int, round operand.Op) *scaler {
-	s := &scaler{a: a, w: w, twice: a.vec(w), odds: a.vec(w), down: field(first + 1), half: field(first + 2), negate: field(first + 3), round: round}
-	a.VMOVUPS(field(first), s.twice)
-	a.VPSRLQ(operand.U8(32), s.twice, s.odds)
-	return s
+	return &scaler{a: a, w: w, twice: field(first), down: field(first + 1), half: field(first + 2), negate: field(first + 3), round: round}
 }
 
 func (s *scaler) apply(v reg.VecVirtual) reg.VecVirtual {
@@ -60,7 +56,7 @@ func (s *scaler) apply(v reg.VecVirtual) reg.VecVirtual {
 	even, odd := a.vec(s.w), a.vec(s.w)
 	a.VPMULDQ(s.twice, v, even)
 	a.VMOVSHDUP(v, odd)
-	a.VPMULDQ(s.odds, odd, odd)
+	a.VPMULDQ(s.twice, odd, odd)
 	a.VPADDQ(s.round, even, even)
 	a.VPADDQ(s.round, odd, odd)
 	if s.w.masks {

@@ -85,115 +85,79 @@ func (a *asm) halfGroupTile(rows int, kind groupKind, dot bool, byOutput operand
 		}
 		return all
 	}
-	each := func(f func(r, v int)) {
-		for r := range rows {
+	p, start := a.groupWalk(ymm, t, rows, vecs, small, func(p *rowPointers, pb reg.Register) {
+		spread := func(r int, to reg.VecPhysical) {
+			if small {
+				a.VBROADCASTI128(p.at(r, 0), to)
+			} else {
+				a.VPBROADCASTD(p.at(r, 0), to)
+			}
+		}
+		if dot && vecs == 2 {
+			b, x := take(2), take(1)[0]
 			for v := range vecs {
-				f(r, v)
+				a.VMOVDQU(at(pb, 32*v), b[v])
 			}
-		}
-	}
-	start := a.GP64()
-	a.MOVQ(at(t, groupStart), start)
-	each(func(r, v int) {
-		if small {
-			a.zero(ymm, sum(r, v))
-			return
-		}
-		a.VMOVDQU(at(start, 32*v), sum(r, v))
-	})
-	p := a.rowPointers(rows)
-	p.set(at(t, groupA), at(t, groupRowA))
-	pb, k, taps, offs, next := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
-	a.MOVQ(at(t, groupB), pb)
-	a.MOVQ(at(t, groupTaps), taps)
-	a.MOVQ(at(t, groupOffs), offs)
-	spread := func(r int, to reg.VecPhysical) {
-		if small {
-			a.VBROADCASTI128(p.at(r, 0), to)
-		} else {
-			a.VPBROADCASTD(p.at(r, 0), to)
-		}
-	}
-	a.Label("tap")
-	if !small {
-		a.MOVQ(at(t, groupK), k)
-		a.Label("step")
-	}
-	if dot && vecs == 2 {
-		b, x := take(2), take(1)[0]
-		for v := range vecs {
-			a.VMOVDQU(at(pb, 32*v), b[v])
-		}
-		for r := range rows {
-			spread(r, x)
-			for v := range vecs {
-				a.dotInts(ymm, dotQuads, b[v], x, sum(r, v))
-			}
-		}
-	} else if dot {
-		b, x := take(1)[0], take(rows)
-		for r := range rows {
-			spread(r, x[r])
-		}
-		for v := range vecs {
-			a.VMOVDQU(at(pb, 32*v), b)
 			for r := range rows {
-				a.dotInts(ymm, dotQuads, b, x[r], sum(r, v))
+				spread(r, x)
+				for v := range vecs {
+					a.dotInts(ymm, dotQuads, b[v], x, sum(r, v))
+				}
 			}
-		}
-	} else {
-		product := take(1)[0]
-		weights := func(v int, b []reg.VecPhysical) {
-			a.VMOVDQU(at(pb, 32*v), b[1])
-			a.VPSLLW(operand.U8(8), b[1], b[0])
-			a.VPSRAW(operand.U8(8), b[0], b[0])
-			a.VPSRAW(operand.U8(8), b[1], b[1])
-		}
-		values := func(r int, x []reg.VecPhysical) {
-			spread(r, x[1])
-			a.VPSLLW(operand.U8(8), x[1], x[0])
-			a.VPSRLW(operand.U8(8), x[0], x[0])
-			a.VPSRLW(operand.U8(8), x[1], x[1])
-		}
-		multiply := func(b, x []reg.VecPhysical, sum reg.VecPhysical) {
-			for odd := range 2 {
-				a.VPMADDWD(b[odd], x[odd], product)
-				a.VPADDD(product, sum, sum)
-			}
-		}
-		if vecs == 2 {
-			b, x := [][]reg.VecPhysical{take(2), take(2)}, take(2)
-			weights(0, b[0])
-			weights(1, b[1])
+		} else if dot {
+			b, x := take(1)[0], take(rows)
 			for r := range rows {
-				values(r, x)
-				multiply(b[0], x, sum(r, 0))
-				multiply(b[1], x, sum(r, 1))
-			}
-		} else {
-			b, x := take(2), [][]reg.VecPhysical{take(2), take(2)}
-			for r := range rows {
-				values(r, x[r])
+				spread(r, x[r])
 			}
 			for v := range vecs {
-				weights(v, b)
+				a.VMOVDQU(at(pb, 32*v), b)
 				for r := range rows {
-					multiply(b, x[r], sum(r, v))
+					a.dotInts(ymm, dotQuads, b, x[r], sum(r, v))
+				}
+			}
+		} else {
+			product := take(1)[0]
+			weights := func(v int, b []reg.VecPhysical) {
+				a.VMOVDQU(at(pb, 32*v), b[1])
+				a.VPSLLW(operand.U8(8), b[1], b[0])
+				a.VPSRAW(operand.U8(8), b[0], b[0])
+				a.VPSRAW(operand.U8(8), b[1], b[1])
+			}
+			values := func(r int, x []reg.VecPhysical) {
+				spread(r, x[1])
+				a.VPSLLW(operand.U8(8), x[1], x[0])
+				a.VPSRLW(operand.U8(8), x[0], x[0])
+				a.VPSRLW(operand.U8(8), x[1], x[1])
+			}
+			multiply := func(b, x []reg.VecPhysical, sum reg.VecPhysical) {
+				for odd := range 2 {
+					a.VPMADDWD(b[odd], x[odd], product)
+					a.VPADDD(product, sum, sum)
+				}
+			}
+			if vecs == 2 {
+				b, x := [][]reg.VecPhysical{take(2), take(2)}, take(2)
+				weights(0, b[0])
+				weights(1, b[1])
+				for r := range rows {
+					values(r, x)
+					multiply(b[0], x, sum(r, 0))
+					multiply(b[1], x, sum(r, 1))
+				}
+			} else {
+				b, x := take(2), [][]reg.VecPhysical{take(2), take(2)}
+				for r := range rows {
+					values(r, x[r])
+				}
+				for v := range vecs {
+					weights(v, b)
+					for r := range rows {
+						multiply(b, x[r], sum(r, v))
+					}
 				}
 			}
 		}
-	}
-	a.ADDQ(operand.U32(uint32(32*vecs)), pb)
-	if !small {
-		p.add(operand.U32(4))
-		a.DECQ(k)
-		a.JNZ(operand.LabelRef("step"))
-	}
-	a.MOVLQSX(at(offs, 0), next)
-	a.ADDQ(operand.U32(4), offs)
-	p.add(next)
-	a.DECQ(taps)
-	a.JNZ(operand.LabelRef("tap"))
+	})
 	if small {
 		free = rows * vecs
 		order, low := take(1)[0], take(1)[0]
@@ -230,6 +194,49 @@ func (a *asm) halfGroupTile(rows int, kind groupKind, dot bool, byOutput operand
 	a.RET()
 }
 
+// groupWalk gives the sums of a tile, in the first registers, what they begin with: nothing for
+// small groups, whose start is added at the end. It walks along all taps, and along the channels of
+// a wide group, and calls body for four channels of each group and the weights at pb.
+func (a *asm) groupWalk(w width, t reg.Register, rows, vecs int, small bool, body func(p *rowPointers, pb reg.Register)) (p *rowPointers, start reg.Register) {
+	start = a.GP64()
+	a.MOVQ(at(t, groupStart), start)
+	for i := range rows * vecs {
+		from, to := at(start, w.bytes()*(i%vecs)), w.reg(i)
+		switch {
+		case small:
+			a.zero(w, to)
+		case w.masks:
+			a.VMOVDQU32(from, to)
+		default:
+			a.VMOVDQU(from, to)
+		}
+	}
+	p = a.rowPointers(rows)
+	p.set(at(t, groupA), at(t, groupRowA))
+	pb, k, taps, offs, next := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.MOVQ(at(t, groupB), pb)
+	a.MOVQ(at(t, groupTaps), taps)
+	a.MOVQ(at(t, groupOffs), offs)
+	a.Label("tap")
+	if !small {
+		a.MOVQ(at(t, groupK), k)
+		a.Label("step")
+	}
+	body(p, pb)
+	a.ADDQ(operand.U32(uint32(w.bytes()*vecs)), pb)
+	if !small {
+		p.add(operand.U32(4))
+		a.DECQ(k)
+		a.JNZ(operand.LabelRef("step"))
+	}
+	a.MOVLQSX(at(offs, 0), next)
+	a.ADDQ(operand.U32(4), offs)
+	p.add(next)
+	a.DECQ(taps)
+	a.JNZ(operand.LabelRef("tap"))
+	return p, start
+}
+
 // dwords is a table of words of 32 bits.
 func (a *asm) dwords(name string, all ...uint32) operand.Mem {
 	m := a.StaticGlobal(name)
@@ -255,57 +262,21 @@ func (a *asm) groupTile(rows int, kind groupKind, byOutput operand.Mem) {
 	sum := func(r, v int) reg.VecPhysical { return zmm.reg(r*vecs + v) }
 	b := [2]reg.VecPhysical{zmm.reg(rows * vecs), zmm.reg(rows*vecs + 1)}
 	spread, order := zmm.reg(rows*vecs+2), zmm.reg(rows*vecs+3)
-	each := func(f func(r, v int)) {
+	p, start := a.groupWalk(zmm, t, rows, vecs, small, func(p *rowPointers, pb reg.Register) {
+		for v := range vecs {
+			a.VMOVDQU32(at(pb, 64*v), b[v])
+		}
 		for r := range rows {
+			if small {
+				a.VBROADCASTI32X4(p.at(r, 0), spread)
+			} else {
+				a.VPBROADCASTD(p.at(r, 0), spread)
+			}
 			for v := range vecs {
-				f(r, v)
+				a.VPDPBUSD(b[v], spread, sum(r, v))
 			}
 		}
-	}
-	start := a.GP64()
-	a.MOVQ(at(t, groupStart), start)
-	each(func(r, v int) {
-		if small {
-			a.zero(zmm, sum(r, v))
-			return
-		}
-		a.VMOVDQU32(at(start, 64*v), sum(r, v))
 	})
-	p := a.rowPointers(rows)
-	p.set(at(t, groupA), at(t, groupRowA))
-	pb, k, taps, offs, next := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
-	a.MOVQ(at(t, groupB), pb)
-	a.MOVQ(at(t, groupTaps), taps)
-	a.MOVQ(at(t, groupOffs), offs)
-	a.Label("tap")
-	if !small {
-		a.MOVQ(at(t, groupK), k)
-		a.Label("step")
-	}
-	for v := range vecs {
-		a.VMOVDQU32(at(pb, 64*v), b[v])
-	}
-	for r := range rows {
-		if small {
-			a.VBROADCASTI32X4(p.at(r, 0), spread)
-		} else {
-			a.VPBROADCASTD(p.at(r, 0), spread)
-		}
-		for v := range vecs {
-			a.VPDPBUSD(b[v], spread, sum(r, v))
-		}
-	}
-	a.ADDQ(operand.U32(uint32(64*vecs)), pb)
-	if !small {
-		p.add(operand.U32(4))
-		a.DECQ(k)
-		a.JNZ(operand.LabelRef("step"))
-	}
-	a.MOVLQSX(at(offs, 0), next)
-	a.ADDQ(operand.U32(4), offs)
-	p.add(next)
-	a.DECQ(taps)
-	a.JNZ(operand.LabelRef("tap"))
 	if small {
 		table := a.GP64()
 		a.LEAQ(byOutput, table)
