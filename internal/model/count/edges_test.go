@@ -82,6 +82,13 @@ func TestTrafficOfTypes(t *testing.T) {
 			t.Errorf("%d rows read %v bytes of experts, want %d", rows, w.BytesRead, want)
 		}
 	}
+	for rows, want := range map[int]int64{1: 2 * (10*16 + 10 + 16*5) * 4, 9: 8 * (10*16 + 10 + 16*5) * 4} {
+		n := &graph.Node{Domain: graph.Microsoft, Op: "MoE", Inputs: []int{-1, -1, -1, -1, -1}, Attrs: graph.Attrs{"k": int64(2)}}
+		w := Count(&graph.Model{}, &graph.Graph{}, n, []*tensor.Tensor{sized(tensor.Float32, rows, 16), nil, sized(tensor.Float32, 8, 10, 16), sized(tensor.Float32, 8, 10), sized(tensor.Float32, 8, 16, 5)}, []*tensor.Tensor{sized(tensor.Float32, rows, 16)})
+		if w.BytesRead == nil || *w.BytesRead != want+int64(rows)*16*4 {
+			t.Errorf("%d rows read %v bytes of experts, want %d", rows, w.BytesRead, want)
+		}
+	}
 	// Rotary embeddings read a row of each of two tables for each of 2*3 tokens, all rows at most.
 	table := sized(tensor.Float32, 100, 4)
 	for _, x := range []struct {

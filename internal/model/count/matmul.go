@@ -2,6 +2,8 @@ package count
 
 import (
 	"strings"
+
+	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
 // matmul counts a matrix multiplication with inner dimension k: k multiply-accumulates per output
@@ -237,6 +239,41 @@ func (c *call) msGroupQuery() amount {
 		a.ops += c.mul(3, c.dim(q, 0), c.dim(q, 1), h+kv, d)
 	}
 	return a
+}
+
+// experts reports whether the operator is a mixture of experts whose operands from 2 on have a slice
+// for each expert.
+func (c *call) experts() bool {
+	return c.n.Domain == graph.Microsoft && (c.n.Op == "MoE" || c.n.Op == "QMoE")
+}
+
+// mixture multiplies each row by the matrices of k experts: two, or three with a gate of its own.
+func (c *call) mixture() amount {
+	matrices := []int{2, 4, 6}
+	if c.n.Op == "QMoE" {
+		matrices = packedWeights["QMoE"].operands[:3]
+	}
+	if !c.has(matrices[0]) || !c.has(matrices[1]) {
+		c.bad = true
+		return amount{}
+	}
+	macs := int64(0)
+	for _, i := range matrices {
+		if !c.has(i) {
+			continue
+		}
+		t := c.in(i)
+		if !c.rank(t, 3) || c.dim(t, 0) < 1 {
+			c.bad = true
+			return amount{}
+		}
+		weights := c.mul(c.dim(t, 1), c.dim(t, 2))
+		if bits := c.attr("expert_weight_bits", 4); c.n.Op == "QMoE" && bits >= 1 && bits <= 8 {
+			weights = c.mul(weights, 8/bits)
+		}
+		macs += c.mul(c.nin(0)/max(1, c.inner(0)), c.attr("k", 1), weights)
+	}
+	return product(macs, macs, 0)
 }
 
 // linearAttention updates a Dk x Dv state per key head with every token, and reads it with every

@@ -205,6 +205,7 @@ func microsoftRules() []Rule {
 		perOutputElement(2, "two sums", "BiasAdd"),
 		{Group: groupProduct, Names: []string{"CDist"}, MACs: "K·elements(output)", Ops: "2·MACs + 2·elements(inputs) + 3·elements(output), and a root of each if Euclidean", f: (*call).distances},
 		{Group: groupProduct, Names: []string{"MatMulNBits", "MatMulBnb4", "MatMulFpQ4"}, MACs: "K·elements(output)", Ops: "2·MACs (unpacking not counted)", f: func(c *call) amount { return c.matmul(c.inner(0), 0) }},
+		{Group: groupProduct, Names: []string{"MoE", "QMoE"}, MACs: "rows·k·weights of an expert", Ops: "2·MACs (routing, activation and unpacking not counted)", f: (*call).mixture},
 		{Group: groupProduct, Names: []string{"FusedMatMul", "TransposeMatMul"}, MACs: "K·elements(output)", Ops: "2·MACs", f: (*call).fusedMatMul},
 		{Group: groupProduct, Names: []string{"FusedGemm", "GemmFloat8"}, MACs: "K·elements(output)", Ops: "2·MACs + elements(output) if C + activation", f: (*call).gemm},
 		{Group: groupProduct, Names: []string{"MatMulInteger16"}, MACs: "K·elements(output)", Ops: "2·MACs", f: func(c *call) amount { return c.matmul(c.inner(0), 0) }},
