@@ -262,9 +262,10 @@ func (s *Session) Inputs() []Tensor {
 	return out
 }
 
-// Outputs lists the model's outputs in its order. An output that could not be computed has no type.
+// Outputs lists the model's outputs in its order. An output that could not be computed, or only with
+// zeros in place of what an operator did not compute, has no type.
 func (s *Session) Outputs() []Tensor {
-	g := s.m.in.Graph.Main()
+	g, lost := s.m.in.Graph.Main(), s.lost()
 	out := make([]Tensor, 0, len(g.Outputs))
 	for i, id := range g.Outputs {
 		if id >= 0 {
@@ -272,12 +273,30 @@ func (s *Session) Outputs() []Tensor {
 			if c := s.fixed[i]; c != nil {
 				t = c
 			}
+			if lost[id] {
+				t = nil
+			}
 			o := shown(g, id, t)
 			o.Place = i
 			out = append(out, o)
 		}
 	}
 	return out
+}
+
+// lost returns the values that depend on an operator that did not run.
+func (s *Session) lost() map[int]bool {
+	lost := map[int]bool{}
+	for _, st := range s.s.Steps() {
+		gone := st.Err != nil
+		s.m.in.Graph.EachInput(st.Node, func(id int) { gone = gone || lost[id] })
+		if gone {
+			for _, id := range st.Node.Outputs {
+				lost[id] = true
+			}
+		}
+	}
+	return lost
 }
 
 // Operators lists the nodes of the main graph in order.

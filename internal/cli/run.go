@@ -226,7 +226,7 @@ func (r *runCommand) say(ops []opmeter.Operator, res runResult, missing int) err
 		}
 	}
 	if lost > 0 {
-		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing; other outputs may be computed from zeros", plural(lost, "operator"), are(missing, "output")))
+		return withStatus(statusSource, fmt.Errorf("%s did not run, so %s missing", plural(lost, "operator"), are(missing, "output")))
 	}
 	return nil
 }

@@ -346,6 +346,30 @@ func (m *Model) Validate() error {
 	return nil
 }
 
+// EachInput visits the values that a node reads, also through its subgraphs.
+func (m *Model) EachInput(n *Node, visit func(id int)) {
+	for _, id := range n.Inputs {
+		if id >= 0 {
+			visit(id)
+		}
+	}
+	body := func(r GraphRef) {
+		for _, c := range m.Graphs[r].Captures {
+			visit(c.Outer)
+		}
+	}
+	for _, a := range n.Attrs {
+		switch a := a.(type) {
+		case GraphRef:
+			body(a)
+		case []GraphRef:
+			for _, r := range a {
+				body(r)
+			}
+		}
+	}
+}
+
 func (g *Graph) validate(graphs int) error {
 	ready := make([]bool, len(g.Values))
 	in := func(id int) bool { return id >= 0 && id < len(g.Values) }

@@ -23,7 +23,7 @@ func (b *builder) order(g *graph.Graph) error {
 	}
 	sorted := true
 	for i, n := range g.Nodes {
-		b.eachInput(n, func(id int) {
+		b.m.EachInput(n, func(id int) {
 			if producer[id] >= int32(i) {
 				sorted = false
 			}
@@ -35,7 +35,7 @@ func (b *builder) order(g *graph.Graph) error {
 	next := make([][]int32, len(g.Nodes))
 	waits := make([]int, len(g.Nodes))
 	for i, n := range g.Nodes {
-		b.eachInput(n, func(id int) {
+		b.m.EachInput(n, func(id int) {
 			if p := producer[id]; p >= 0 {
 				next[p] = append(next[p], int32(i))
 				waits[i]++
@@ -69,30 +69,6 @@ func (b *builder) order(g *graph.Graph) error {
 	return nil
 }
 
-// eachInput visits the values that a node reads, also through its subgraphs.
-func (b *builder) eachInput(n *graph.Node, visit func(id int)) {
-	for _, id := range n.Inputs {
-		if id >= 0 {
-			visit(id)
-		}
-	}
-	body := func(r graph.GraphRef) {
-		for _, c := range b.m.Graphs[r].Captures {
-			visit(c.Outer)
-		}
-	}
-	for _, a := range n.Attrs {
-		switch a := a.(type) {
-		case graph.GraphRef:
-			body(a)
-		case []graph.GraphRef:
-			for _, r := range a {
-				body(r)
-			}
-		}
-	}
-}
-
 // cycle names the nodes of one cycle among the unsorted ones.
 func (b *builder) cycle(g *graph.Graph, producer []int32, waits []int) string {
 	at := 0
@@ -109,7 +85,7 @@ func (b *builder) cycle(g *graph.Graph, producer []int32, waits []int) string {
 		seen[at] = len(path)
 		path = append(path, at)
 		before := at
-		b.eachInput(g.Nodes[at], func(id int) {
+		b.m.EachInput(g.Nodes[at], func(id int) {
 			if p := producer[id]; p >= 0 && waits[p] > 0 {
 				before = int(p)
 			}

@@ -10,6 +10,7 @@ package outputdiff
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -106,6 +107,15 @@ func compare(d *profile.Difference, a, b *Tensor, o Options) {
 	}
 	refuse := func(code profile.CauseCode, format string, args ...any) {
 		d.State, d.Cause = profile.NotComparable, &profile.Cause{Code: code, Text: fmt.Sprintf(format, args...)}
+	}
+	for _, x := range []struct {
+		t   *Tensor
+		who string
+	}{{a, "this engine"}, {b, cmp.Or(o.With, "the other engine")}} {
+		if x.t.DType == "" {
+			refuse(profile.ByData, "%s did not compute it", x.who)
+			return
+		}
 	}
 	if a.DType != b.DType {
 		refuse(profile.ByType, "%s here, %s there", a.DType, b.DType)

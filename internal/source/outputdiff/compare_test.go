@@ -146,6 +146,16 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestNotComputed: outputs that an engine did not compute are no difference.
+func TestNotComputed(t *testing.T) {
+	t.Parallel()
+	d := outputdiff.Compare([]outputdiff.Tensor{real32(1)}, []outputdiff.Tensor{{Name: "y"}}, outputdiff.Options{With: "x"})
+	f := outputdiff.Finding(d)
+	if d[0].State != profile.NotComparable || f == nil || f.ID != "outputs.unknown" || f.Text != "Outputs were not compared with those of x: y cannot be compared (x did not compute it)." {
+		t.Errorf("%+v: %+v", d, f)
+	}
+}
+
 // TestTop counts rows of scores, also with dimensions of one after the classes, but not of
 // images.
 func TestTop(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // Finding describes the differences, nil if rounding explains all of them.
 func Finding(ds []profile.Difference) *profile.Finding {
 	var parts []string
-	severity := profile.Warning
+	severity, missing := profile.Warning, true
 	for i := range ds {
 		d := &ds[i]
 		name := d.Name
@@ -19,12 +19,13 @@ func Finding(ds []profile.Difference) *profile.Finding {
 		}
 		switch d.State {
 		case profile.Differs:
-			parts = append(parts, name+describeDifference(d))
+			parts, missing = append(parts, name+describeDifference(d)), false
 			if d.NotFinite != nil {
 				severity = profile.Problem
 			}
 		case profile.NotComparable:
 			parts = append(parts, fmt.Sprintf("%s cannot be compared (%s)", name, d.Cause.Text))
+			missing = missing && d.Cause.Code == profile.ByData
 		}
 	}
 	if len(parts) == 0 {
@@ -33,6 +34,9 @@ func Finding(ds []profile.Difference) *profile.Finding {
 	const most = 4
 	if n := len(parts) - most; n > 0 {
 		parts = append(parts[:most], fmt.Sprintf("and %d more", n))
+	}
+	if missing {
+		return &profile.Finding{ID: "outputs.unknown", Severity: profile.Info, Text: fmt.Sprintf("Outputs were not compared with those of %s: %s.", ds[0].With, strings.Join(parts, ", "))}
 	}
 	return &profile.Finding{
 		ID: "outputs.differ", Severity: severity,
