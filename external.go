@@ -91,6 +91,10 @@ func engineError(path, name string, err error) error {
 	return &engine.Error{Engine: name, Code: string(e.Code), Err: e}
 }
 
+// fillsBuffers lists the engines that write caches in place: the operator is given one buffer as past
+// and present, as ONNX Runtime GenAI does.
+var fillsBuffers = map[string]bool{"onnxruntime": true}
+
 // externalOptions prepares a measurement with an external engine. clean removes its temporary
 // files.
 func (m *Model) externalOptions(o *Options, h host.Options, turn *external.Turn) (g external.Options, clean func(), err error) {
@@ -113,16 +117,24 @@ func (m *Model) externalOptions(o *Options, h host.Options, turn *external.Turn)
 	for _, x := range o.Engine.Options {
 		task.Options = append(task.Options, external.Option(x))
 	}
-	carry, err := host.Carries(m.in.Graph.Main(), h.Carry)
-	if err != nil {
-		clean()
-		return g, nil, err
+	if !fillsBuffers[o.Engine.Name] {
+		h.InPlace = nil
 	}
-	for _, c := range carry {
-		if task.Carry == nil {
-			task.Carry = map[int]int{}
+	for _, x := range []struct {
+		pairs []host.Carry
+		to    *map[int]int
+	}{{h.Carry, &task.Carry}, {h.InPlace, &task.InPlace}} {
+		pairs, err := host.Carries(m.in.Graph.Main(), x.pairs)
+		if err != nil {
+			clean()
+			return g, nil, err
 		}
-		task.Carry[c.Output] = c.Input
+		for _, c := range pairs {
+			if *x.to == nil {
+				*x.to = map[int]int{}
+			}
+			(*x.to)[c.Output] = c.Input
+		}
 	}
 	assumed := base
 	if len(m.in.Graph.Graphs) > 1 {

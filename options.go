@@ -269,9 +269,7 @@ func (o *Options) host(m *Model) (host.Options, error) {
 	}
 	h.Carry = carries(o.Carry)
 	if ph := o.Inputs.phase; ph != nil {
-		for _, pair := range ph.model.Pairs() {
-			h.InPlace = append(h.InPlace, host.Carry{Output: pair[1], Input: pair[0]})
-		}
+		h.InPlace = ph.places(o.Engine != nil)
 	}
 	return h, nil
 }

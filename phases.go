@@ -105,6 +105,15 @@ type phaseInputs struct {
 	llm.Phase
 }
 
+// places pairs caches with the memory that they may be written to: all, or those whose operators
+// accept buffers.
+func (p *phaseInputs) places(buffers bool) (all []host.Carry) {
+	for _, pair := range p.model.Pairs(buffers) {
+		all = append(all, host.Carry{Output: pair[1], Input: pair[0]})
+	}
+	return all
+}
+
 // profilePhases measures the phases of the options, interleaved, and makes one profile of them.
 func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile, error) {
 	h, err := o.host(m)
@@ -118,7 +127,7 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	return measureRuns(ctx, o, runs, parts, holds(parts, runs, h.Feed.MaxBytes),
 		func(i int, one *Options) {
 			one.Inputs.phase = &phaseInputs{parts[i].l, runs[i].Phase}
-			one.Inputs.phase.Buffers = o.Engine == nil
+			one.Inputs.phase.Buffers = o.Engine == nil || fillsBuffers[o.Engine.Name]
 		},
 		func() *profile.Profile {
 			p := phases.Merge(l.decoder.l, runs)

@@ -188,9 +188,15 @@ func newSession(m *Model, f inputs.Options, o RunOptions) (*Session, error) {
 	if err != nil {
 		return nil, failed(m.in.Graph.Path, err)
 	}
+	var places []engine.Carry
+	if ph := o.Inputs.phase; ph != nil && ph.Buffers {
+		if places, err = host.Carries(m.in.Graph.Main(), ph.places(true)); err != nil {
+			return nil, failed(m.in.Graph.Path, err)
+		}
+	}
 	var s *engine.Session
 	err = m.in.Reading(func() (err error) {
-		s, err = engine.New(m.in.Graph, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, Exact: o.Exact, MaxBytes: f.MaxBytes, Held: engine.InputBytes(ins), MaxLoop: maxLoop(o.MaxLoop)})
+		s, err = engine.New(m.in.Graph, ins, engine.Options{Registry: operators.Registry(), Threads: o.Threads, KeepAll: o.KeepAll, Carry: carry, InPlace: places, Exact: o.Exact, MaxBytes: f.MaxBytes, Held: engine.InputBytes(ins), MaxLoop: maxLoop(o.MaxLoop)})
 		return err
 	})
 	if err != nil {

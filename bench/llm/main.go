@@ -4,10 +4,11 @@
 //
 //	go run ./bench/llm -python venv/bin/python
 //	go run ./bench/llm -python venv/bin/python -model 16,2048,32,8,5632,32000 -threads 2
-//	go run ./bench/llm -python venv/bin/python -onnxruntime LIBRARY
+//	go run ./bench/llm -python venv/bin/python -engine onnxruntime=LIBRARY -engine openvino=LIBRARY
+//	go run ./bench/llm -python venv/bin/python -engine onnxruntime=LIBRARY -only "ONNX Runtime"
 //
-// The last form adds ONNX Runtime without GenAI: in a loop of Python that binds caches once, and as
-// an engine of opmeter. GenAI generates tokens, these run one step again and again.
+// Engines of opmeter run one step again and again, where GenAI generates tokens. ONNX Runtime also
+// runs in a loop of Python that binds caches once: what opmeter measures in it should be the same.
 //
 // It compares the logits of the prompt, too. The runtimes round activations to 8 bits in different
 // ways, so these agree to a few per cent only.
@@ -18,6 +19,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -44,9 +46,13 @@ var (
 	prompt  = flag.Int("prompt", 128, "tokens of the prompt")
 	depth   = flag.Int("context", 512, "positions in the cache at decode")
 	tokens  = flag.Int("tokens", 16, "tokens of each decode")
-	library = flag.String("onnxruntime", "", "library of ONNX Runtime, that of the package in Python")
+	only    = flag.String("only", "", "run the runtimes whose names contain this")
 	rounds  = flag.Int("rounds", 7, "rounds, in each of which every runtime runs once")
+	engines = map[string]string{}
 )
+
+// titles are the engines of opmeter that can be compared.
+var titles = map[string]string{"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 
 // answer is what a runtime measures in a round.
 type answer struct {
@@ -56,6 +62,14 @@ type answer struct {
 }
 
 func main() {
+	flag.Func("engine", "`NAME=LIBRARY` of an engine of opmeter: onnxruntime (that of the package in Python) or openvino", func(s string) error {
+		name, library, _ := strings.Cut(s, "=")
+		if titles[name] == "" || library == "" {
+			return fmt.Errorf("want onnxruntime=LIBRARY or openvino=LIBRARY, not %q", s)
+		}
+		engines[name] = library
+		return nil
+	})
 	flag.Parse()
 	if err := compare(); err != nil {
 		fmt.Fprintln(os.Stderr, "llm:", err)
@@ -95,14 +109,22 @@ func compare() error {
 		{name: "llama.cpp", measure: peer("llama")},
 		{name: "ONNX Runtime GenAI", measure: peer("genai")},
 	}
-	if *library != "" {
-		helper := filepath.Join(dir, "opmeter-engine")
+	helper := filepath.Join(dir, "opmeter-engine")
+	if len(engines) > 0 {
 		if out, err := exec.Command("go", "build", "-o", helper, "./cmd/opmeter-engine").CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		e := &external.Engine{Name: "onnxruntime", Library: *library, Helper: helper}
-		runtimes = append(runtimes, contender{name: "ONNX Runtime, loop", measure: peer("ort")},
-			contender{name: "ONNX Runtime here", measure: func() (answer, error) { return own(filepath.Join(dir, "genai", "model.onnx"), e) }})
+	}
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		if name == "onnxruntime" {
+			runtimes = append(runtimes, contender{name: "ONNX Runtime, loop", measure: peer("ort")})
+		}
+		e := &external.Engine{Name: name, Library: engines[name], Helper: helper}
+		runtimes = append(runtimes, contender{name: titles[name] + " here", measure: func() (answer, error) { return own(filepath.Join(dir, "genai", "model.onnx"), e) }})
+	}
+	runtimes = slices.DeleteFunc(runtimes, func(r contender) bool { return !strings.Contains(r.name, *only) })
+	if len(runtimes) == 0 {
+		return fmt.Errorf("no runtime's name contains %q", *only)
 	}
 	for round := range *rounds {
 		for i := range runtimes {

@@ -55,7 +55,7 @@ def llama(folder, threads, longest):
 
 
 def ort(folder, threads, prompt, context, tokens):
-    """Run one step again and again, with caches that are bound once."""
+    """Run one step again and again for a second, with caches that are bound once and written in place."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -65,16 +65,21 @@ def ort(folder, threads, prompt, context, tokens):
 
     def step(new, before):
         binding = session.io_binding()
+        caches = {}
         for i in session.get_inputs():
             array = {"input_ids": np.array([prompt_of(new)], np.int64), "attention_mask": np.ones((1, before + new), np.int64)}.get(i.name)
             if array is None:
-                array = random.standard_normal((1, i.shape[1], before, i.shape[3])).astype(np.float32)
-            binding.bind_ortvalue_input(i.name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+                array = random.standard_normal((1, i.shape[1], before + new, i.shape[3])).astype(np.float32)
+            caches[i.name.replace("past_key_values", "present")] = bound = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+            binding.bind_ortvalue_input(i.name, bound)
         for o in session.get_outputs():
-            shape = [1, new, o.shape[2]] if o.name == "logits" else [1, o.shape[1], before + new, o.shape[3]]
-            binding.bind_ortvalue_output(o.name, onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32))
+            bound = caches.get(o.name)
+            if bound is None:
+                bound = onnxruntime.OrtValue.ortvalue_from_shape_and_type([1, new, o.shape[2]], np.float32)
+            binding.bind_ortvalue_output(o.name, bound)
         times = []
-        for _ in range(tokens + 2):
+        end = time.perf_counter() + 1
+        while len(times) < tokens + 2 or time.perf_counter() < end:
             start = time.perf_counter()
             session.run_with_iobinding(binding)
             times.append(time.perf_counter() - start)

@@ -58,6 +58,9 @@ type Task struct {
 	Inputs []Tensor `json:"-"`
 	// Carry maps output indices to the indices of the inputs that they become in the next run.
 	Carry map[int]int `json:"carry,omitzero"`
+	// InPlace maps output indices to the indices of the inputs whose memory they are written to, such
+	// as caches. Engines that cannot do this leave it out of their facts.
+	InPlace map[int]int `json:"in_place,omitzero"`
 	// Threads is the number of compute threads, 1 or more.
 	Threads int `json:"threads"`
 	// Options are engine options, in the order given.
@@ -107,6 +110,8 @@ type Facts struct {
 	Settings map[string]string `json:"settings,omitzero"`
 	// ArenaBytes is the memory of the engine's arena, nil if the engine does not report it.
 	ArenaBytes *int64 `json:"arena_bytes,omitzero"`
+	// InPlace has the names of outputs that are written to the memory of inputs, and of these.
+	InPlace map[string]string `json:"in_place,omitzero"`
 	// Half says that the engine computes in 16-bit floating point where the model has 32 bits.
 	Half bool `json:"half,omitzero"`
 	// Notes are sentences for the user, for example that a provider was skipped.

@@ -56,7 +56,7 @@ type Request struct {
 }
 
 // Protocol is the version of this protocol. It changes when messages change.
-const Protocol = 3
+const Protocol = 4
 
 // Message is a message between parent and child. One part is set.
 type Message struct {

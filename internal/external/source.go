@@ -369,6 +369,7 @@ func (s *Source) settings(p *profile.Settings) {
 	p.Threads = new(int64(r.Task.Threads))
 	p.EngineOptions = map[string]string{}
 	maps.Copy(p.EngineOptions, s.facts.Settings)
+	p.InPlace = s.facts.InPlace
 	for _, o := range r.Task.Options {
 		if _, ok := p.EngineOptions[o.Key]; !ok {
 			p.EngineOptions[o.Key] = o.Value

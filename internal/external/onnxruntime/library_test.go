@@ -256,6 +256,41 @@ func TestCarry(t *testing.T) {
 	}
 }
 
+// TestInPlace writes an output to the memory of an input, which the next run reads.
+func TestInPlace(t *testing.T) {
+	t.Parallel()
+	n := newNet()
+	n.input("x", tensor.Float32, 2)
+	n.input("s", tensor.Float32, 2)
+	n.node("add", "Add", nil, []string{"y"}, "x", "s")
+	n.output("y", tensor.Float32, nil)
+	task := external.Task{Model: n.save(t), Format: "onnx", Threads: 1, InPlace: map[int]int{0: 1}, Inputs: []external.Tensor{
+		{Name: "x", DType: "float32", Shape: []int{2}, Data: floats(1, 10)}, {Name: "s", DType: "float32", Shape: []int{2}, Data: floats(0, 5)},
+	}}
+	each(t, func(t *testing.T, l *library) {
+		task := task
+		task.Folder = t.TempDir()
+		s, err := l.Load(&task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		for range 3 {
+			if err := s.Run(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := s.Outputs()
+		if err != nil || len(out) != 1 || !bytes.Equal(out[0].Data, floats(3, 35)) || s.Facts().InPlace["y"] != "s" {
+			t.Errorf("%+v, %v, %v", out, err, s.Facts().InPlace)
+		}
+		task.InPlace = map[int]int{0: 2}
+		if _, err := l.Load(&task); err == nil || !strings.Contains(err.Error(), "output 0 cannot be written to input 2") {
+			t.Error(err)
+		}
+	})
+}
+
 // TestTypes brings elements of every type through the library unchanged.
 func TestTypes(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ type model struct {
 	outs    []port
 	feeds   []*external.Tensor // in the order of ins
 	carried [][2]int           // output, input
+	placed  [][2]int           // output, input
 	uses    atomic.Int32
 }
 
@@ -109,17 +110,23 @@ func (m *model) describe() (err error) {
 		}
 		m.feeds[place[i]] = &given[i]
 	}
-	for from, to := range m.task.Carry {
-		if from < 0 || from >= len(m.outs) || to < 0 || to >= len(given) {
-			return external.Errorf(external.Rejected, "ONNX Runtime: output %d cannot become input %d: the model has %d outputs and %d inputs", from, to, len(m.outs), len(given))
+	for _, c := range []struct {
+		pairs map[int]int
+		verb  string
+		to    *[][2]int
+	}{{m.task.Carry, "become", &m.carried}, {m.task.InPlace, "be written to", &m.placed}} {
+		for from, to := range c.pairs {
+			if from < 0 || from >= len(m.outs) || to < 0 || to >= len(given) {
+				return external.Errorf(external.Rejected, "ONNX Runtime: output %d cannot %s input %d: the model has %d outputs and %d inputs", from, c.verb, to, len(m.outs), len(given))
+			}
+			o, i := &m.outs[from], &m.ins[place[to]]
+			if o.kind != isTensor || o.elem != i.elem {
+				return external.Errorf(external.Rejected, "ONNX Runtime: the output %s cannot %s the input %s: their types differ", o.name, c.verb, i.name)
+			}
+			*c.to = append(*c.to, [2]int{from, place[to]})
 		}
-		o, i := &m.outs[from], &m.ins[place[to]]
-		if o.kind != isTensor || o.elem != i.elem {
-			return external.Errorf(external.Rejected, "ONNX Runtime: the output %s cannot become the input %s: their types differ", o.name, i.name)
-		}
-		m.carried = append(m.carried, [2]int{from, place[to]})
+		sorting.Func(*c.to, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
 	}
-	sorting.Func(m.carried, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
 	return nil
 }
 
@@ -172,6 +179,9 @@ func (m *model) session() (*session, error) {
 			return nil, err
 		}
 		s.ins[i] = v
+	}
+	for _, c := range m.placed {
+		s.outs[c[0]], s.keep[c[0]] = s.ins[c[1]], true
 	}
 	return s, nil
 }
@@ -243,6 +253,9 @@ func (s *session) Close() error {
 	if s.m == nil {
 		return nil
 	}
+	for _, c := range s.m.placed {
+		s.outs[c[0]] = 0 // released as inputs
+	}
 	for _, list := range [][]uintptr{s.ins, s.outs} {
 		for i, v := range list {
 			if v != 0 {
@@ -270,6 +283,12 @@ func (s *session) Facts() external.Facts {
 		"arena":            onOff[set.arena],
 		"memory_pattern":   onOff[set.pattern],
 	}}
+	for _, c := range s.m.placed {
+		if f.InPlace == nil {
+			f.InPlace = map[string]string{}
+		}
+		f.InPlace[s.m.outs[c[0]].name] = s.m.ins[c[1]].name
+	}
 	for _, e := range set.entries {
 		f.Settings[e.Key] = e.Value
 	}

@@ -55,7 +55,7 @@ func TestResidentChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	var carries []host.Carry
-	for _, p := range l.Pairs() {
+	for _, p := range l.Pairs(false) {
 		carries = append(carries, host.Carry{Output: p[1], Input: p[0]})
 	}
 	pairs, err := host.Carries(m.Main(), carries)

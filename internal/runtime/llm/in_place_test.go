@@ -115,7 +115,7 @@ func TestInPlace(t *testing.T) {
 					if test.inPlace != bytes.Equal(in[c.Input].Data, y.Data) {
 						t.Errorf("cache %d is in place: %v", c.Input, !test.inPlace)
 					}
-					named[l.Pairs()[i][1]] = l.Pairs()[i][0]
+					named[l.Pairs(false)[i][1]] = l.Pairs(false)[i][0]
 				}
 				if n := l.CopiedBytes(p, named); n != 0 {
 					t.Errorf("%d bytes are copied in place", n)
