@@ -136,6 +136,15 @@ type Option struct {
 	Value string `json:"value"`
 }
 
+// OpText is the operator as the model names it, with its domain where that is not the format's own.
+func (l *Layer) OpText() string {
+	switch l.Domain {
+	case "", "ai.onnx":
+		return l.Op
+	}
+	return l.Domain + ":" + l.Op
+}
+
 // Option returns the value of the layer's option with a key, "" when it has none.
 func (l *Layer) Option(key string) string {
 	for _, o := range l.Options {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ func (o *Options) grouped(p *profile.Profile) *profile.Profile {
 func blockRows(p *profile.Profile, ls profile.Layers, o Options) (out []row) {
 	inBlock := make([]bool, len(p.Layers))
 	for _, b := range blocks.Find(p) {
-		r := row{group: new(blockName(p, &b)), block: &blockRow{count: b.Count, part: b.Part, figures: b.Figures}}
+		r := row{group: new(blocks.Name(p, &b)), block: &blockRow{count: b.Count, part: b.Part, figures: b.Figures}}
 		byPart := map[profile.BlockPartName][]row{}
 		for i := range b.Layers {
 			l := layersRow(p, &b, &b.Layers[i])
@@ -100,17 +99,6 @@ func layersRow(p *profile.Profile, b *profile.Block, l *profile.BlockLayer) row 
 		r.block.name = common(r.block.name, p.Layers[x].Name)
 	}
 	return r
-}
-
-// blockName describes a block: "32 × block of 11 layers", "3 × Conv", "embedding".
-func blockName(p *profile.Profile, b *profile.Block) string {
-	switch {
-	case b.Count == 1:
-		return string(b.Part)
-	case len(b.Layers) == 1:
-		return fmt.Sprintf("%d × %s", b.Count, words.Op(&p.Layers[b.Layers[0].Layers[0]]))
-	}
-	return fmt.Sprintf("%d × block of %d layers", b.Count, len(b.Layers))
 }
 
 // numbers are the numbers in a name, or what stands for them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/align"
+	"github.com/opmeter/opmeter/profile/blocks"
 )
 
 // gather makes one row of all rows that have the same operator, scope, block or shape. Rows that
@@ -16,6 +17,11 @@ import (
 func (b *builder) gather() {
 	if b.t.By == ByLayer {
 		return
+	}
+	if b.t.By == ByBlock {
+		for _, p := range b.ps {
+			b.blocks = append(b.blocks, blocks.Names(p))
+		}
 	}
 	at := map[string]int{}
 	var rows []Group
@@ -50,7 +56,7 @@ func (b *builder) gather() {
 
 // keyOf is what a row is gathered by.
 func (b *builder) keyOf(g *Group) string {
-	l := b.leading(g)
+	l, k := b.leading(g)
 	if l == nil {
 		return ""
 	}
@@ -65,7 +71,7 @@ func (b *builder) keyOf(g *Group) string {
 		return scope
 	case ByBlock:
 		block, _, _ := strings.Cut(scope, "/")
-		return block
+		return cmp.Or(b.blocks[k][l.Index], block)
 	case ByShape:
 		return shape(l)
 	}

@@ -26,6 +26,8 @@ type builder struct {
 	// found are the runs that notes are about, whyNot is by run why figures of a topic do not compare.
 	found  map[NoteCode][]int
 	whyNot []map[Topic]NoteCode
+	// blocks has by run the names of the blocks of layers, where they gather rows.
+	blocks []map[int64]string
 	// classes says that rows are classes of operators: the models have no layers in common.
 	classes bool
 	// start is the number of the first layer of each profile among all layers; set is a member of
@@ -229,19 +231,19 @@ func (b *builder) groups() {
 
 // name names a row by the layer that the others serve: weights that are dequantised come before it.
 func (b *builder) name(g *Group) {
-	if l := b.leading(g); l != nil {
+	if l, _ := b.leading(g); l != nil {
 		g.Op, g.Name = l.Op, l.Name
 	}
 }
 
 // leading is the layer of the first run with layers of a row that the others of this run serve.
-func (b *builder) leading(g *Group) *profile.Layer {
+func (b *builder) leading(g *Group) (lead *profile.Layer, run int) {
 	for k, layers := range g.Layers {
 		if l := align.Leading(b.ps[k].At(layers)); l != nil {
-			return l
+			return l, k
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // insertions takes layers that do no operator of the model out of the groups.

@@ -245,6 +245,36 @@ func TestBy(t *testing.T) {
 	}
 }
 
+// TestByRepeated gathers rows by the blocks that repeat.
+func TestByRepeated(t *testing.T) {
+	t.Parallel()
+	net := func(scale float64) *profile.Profile {
+		var ls []profile.Layer
+		for i := range int64(4) {
+			for k, op := range []string{"Conv", "Relu", "Sub"} {
+				l := row(op, scale*float64(k+1), 0, 3*i+int64(k))
+				l.Name, l.Scope = fmt.Sprintf("layers.%d/%s", i, op), fmt.Sprintf("layers.%d", i)
+				l.Outputs = []profile.Tensor{{Shape: []int64{1, 8}}}
+				ls = append(ls, l)
+			}
+		}
+		last := row("Softmax", scale, 0, 12)
+		last.Scope = "head/x"
+		return run("a", 25*scale, 0, append(ls, last)...)
+	}
+	x, err := compare.With([]compare.Named{{Profile: net(1)}, {Profile: net(2)}}, compare.Options{By: compare.ByBlock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, g := range x.Groups {
+		got += fmt.Sprintf("%s %v %v, ", g.Name, *g.Figures[0].Value, *g.Figures[1].Value)
+	}
+	if want := "4 × block of 3 layers 24 48, head 1 2, "; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestQuantity compares counts, which have no error, and refuses what does not add up.
 func TestQuantity(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ const (
 	ByLayer By = ""
 	ByOp    By = "op"    // operator
 	ByScope By = "scope" // the path of the block that the layer belongs to
-	ByBlock By = "block" // the outermost part of the scope
+	ByBlock By = "block" // the repeated block and the part of it, else the outermost part of the scope
 	ByShape By = "shape" // shape of the first result
 )
 

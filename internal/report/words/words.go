@@ -241,13 +241,7 @@ func Options(l *profile.Layer) string { return strings.Join(Pairs(l.Options), " 
 
 // Op is the operator as the model names it, with its domain where that is not the
 // format's own.
-func Op(l *profile.Layer) string {
-	switch l.Domain {
-	case "", "ai.onnx":
-		return l.Op
-	}
-	return l.Domain + ":" + l.Op
-}
+func Op(l *profile.Layer) string { return l.OpText() }
 
 // Shape is "1x3x32x32", "scalar", or "?" where not even the rank is known.
 func Shape(d []int64) string {
