@@ -91,9 +91,9 @@ func engineError(path, name string, err error) error {
 	return &engine.Error{Engine: name, Code: string(e.Code), Err: e}
 }
 
-// fillsBuffers lists the engines that write caches in place: the operator is given one buffer as past
+// inPlace lists the engines that can write caches in place: the operator is given one buffer as past
 // and present, as ONNX Runtime GenAI does.
-var fillsBuffers = map[string]bool{"onnxruntime": true}
+var inPlace = map[string]bool{"onnxruntime": true}
 
 // externalOptions prepares a measurement with an external engine. clean removes its temporary
 // files.
@@ -117,7 +117,7 @@ func (m *Model) externalOptions(o *Options, h host.Options, turn *external.Turn)
 	for _, x := range o.Engine.Options {
 		task.Options = append(task.Options, external.Option(x))
 	}
-	if !fillsBuffers[o.Engine.Name] {
+	if !inPlace[o.Engine.Name] {
 		h.InPlace = nil
 	}
 	for _, x := range []struct {

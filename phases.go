@@ -127,7 +127,8 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	return measureRuns(ctx, o, runs, parts, holds(parts, runs, h.Feed.MaxBytes),
 		func(i int, one *Options) {
 			one.Inputs.phase = &phaseInputs{parts[i].l, runs[i].Phase}
-			one.Inputs.phase.Buffers = o.Engine == nil || fillsBuffers[o.Engine.Name]
+			// OpenVINO writes a new token to the buffer of GroupQueryAttention, too, and needs room in it.
+			one.Inputs.phase.Buffers = true
 		},
 		func() *profile.Profile {
 			p := phases.Merge(l.decoder.l, runs)
