@@ -18,9 +18,10 @@ type byteStrips struct {
 	f       *simd.ByteStrips
 	k, step int
 	nhwc    bool
+	passes  int // of rows, see [simd.ByteStrips.Passes]
 	// neighbouring columns of [N,H,W,C] that are computed together, one after the other
 	cols    int
-	fit     bool    // weights fit 8 bits
+	fit     bool    // the kernels take the weights
 	weights []int8  // over [N,C,H,W]
 	size    int     // of the weights of a plane
 	sums    []int32 // of weights
@@ -77,11 +78,11 @@ func (s *Shape) planByteStrips(og int, nhwc bool) *byteStrips {
 		return nil
 	}
 	f := simd.ByteStripKernels(s.KH, s.StrideH)
-	if f == nil {
+	if f == nil || f.OnlyQuantised() && (!nhwc || s.C < simd.PairLanes) {
 		return nil
 	}
-	b := &byteStrips{f: f, k: s.KH, step: s.StrideH, nhwc: nhwc, cols: 1}
-	if nhwc && s.StrideW == 1 {
+	b := &byteStrips{f: f, k: s.KH, step: s.StrideH, nhwc: nhwc, passes: f.Passes(s.KH, s.StrideH), cols: 1}
+	if nhwc && s.StrideW == 1 && !f.OnlyQuantised() {
 		b.cols = joinedColumns(s.C, s.OW)
 	}
 	return b
@@ -114,7 +115,7 @@ func (b *byteStrips) channels(n int) int { return n * b.cols }
 // setLanes takes weights [K,K,n]; the slice must not change.
 func (b *byteStrips) setLanes(n int, w []int16) {
 	b.wide, b.lanes = w, [2]byteLanes{}
-	if b.fit = gemm.FitsInt8(w[:n*b.k*b.k], 0); b.fit {
+	if b.fit = b.f.OnlyQuantised() || gemm.FitsInt8(w[:n*b.k*b.k], 0); b.fit {
 		sumTaps(b, n, w, n, 1)
 	}
 }
@@ -244,8 +245,8 @@ func (b *byteStrips) packRescaled(c int, q *quantise.Rescale, signed bool, zero 
 	return l
 }
 
-// lines convolves x over [N,H,W,C].
-func (b *byteStrips) lines(p *workers.Pool, s *Shape, x []uint8, signed bool, zero int32, sink epilogue) {
+// lines convolves x over [N,H,W,C]. It returns false if no kernels support the results.
+func (b *byteStrips) lines(p *workers.Pool, s *Shape, x []uint8, signed bool, zero int32, sink epilogue) bool {
 	args := byteArgs{b: b, s: s, x: x, signed: signed, zero: zero, sink: sink}
 	switch {
 	case sink.sums != nil:
@@ -255,9 +256,12 @@ func (b *byteStrips) lines(p *workers.Pool, s *Shape, x []uint8, signed bool, ze
 		args.l = b.pack(s.C, true, sink.q, signed, zero)
 	}
 	var workspace *[]float32
-	if args.codes = args.l != nil; args.codes {
+	switch args.codes = args.l != nil; {
+	case args.codes:
 		args.start = args.l.start
-	} else {
+	case b.f.OnlyQuantised():
+		return false
+	default:
 		args.l = b.pack(s.C, false, nil, signed, zero)
 		all, last := b.channels(s.C), args.l.blocks[len(args.l.blocks)-1]
 		var fs []float32
@@ -274,6 +278,7 @@ func (b *byteStrips) lines(p *workers.Pool, s *Shape, x []uint8, signed bool, ze
 	if workspace != nil {
 		scratch.Float32s.Put(workspace)
 	}
+	return true
 }
 
 // cut returns the number of work items, of row pieces per image, and of channel parts, whose
@@ -320,14 +325,12 @@ func (a byteArgs) lines(lo, hi int) {
 		} else {
 			t.SetLimits(a.sink.q.Min, a.sink.q.Max)
 		}
-		t.LineDst, t.NextDst = s.OW*s.C, l.cols*s.C
+		t.LineDst, t.NextDst = b.passes*s.OW*s.C, l.cols*s.C
 	}
 	for i := lo; i < hi; i++ {
 		n, part, piece := i/a.pieces/a.parts, i/a.pieces%a.parts, i%a.pieces
 		from, to := gemm.Portion(piece, a.pieces, s.OH)
 		first, last := gemm.Portion(part, a.parts, l.lines())
-		line := t.SetLines(b.k, b.step, from*b.step-s.PadT, s.H, to-from)
-		t.Src = &a.x[(n*s.H+line)*s.W*s.C]
 		for j, end := 0, 0; j < len(l.blocks); j = end {
 			// Blocks that share cache lines go together.
 			for end < len(l.blocks) && lineOf(&l.blocks[end]) == lineOf(&l.blocks[j]) {
@@ -336,7 +339,12 @@ func (a byteArgs) lines(lo, hi int) {
 			if at := lineOf(&l.blocks[j]); at < first || at >= last {
 				continue // belongs to another part
 			}
-			a.columns(t, l.blocks[j:end], to-from, (n*s.OH+from)*s.OW*s.C, scratch.AsInt32(fs))
+			for y := from; y < min(to, from+b.passes); y++ {
+				lines := (to - y + b.passes - 1) / b.passes
+				line := t.SetLines(b.k, b.passes*b.step, y*b.step-s.PadT, s.H, lines)
+				t.Src = &a.x[(n*s.H+line)*s.W*s.C]
+				a.columns(t, l.blocks[j:end], lines, (n*s.OH+y)*s.OW*s.C, scratch.AsInt32(fs))
+			}
 		}
 	}
 	scratch.Float32s.Put(ss)

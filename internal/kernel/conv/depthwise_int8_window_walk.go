@@ -90,8 +90,7 @@ type depthwiseInt8Args struct {
 
 // lines convolves x over [N,H,W,C].
 func (c *depthwiseInt8) lines(p *workers.Pool, s *Shape, x []uint8, signed bool, zero int32, sink epilogue) {
-	if c.strips.usable(signed, zero) {
-		c.strips.lines(p, s, x, signed, zero, sink)
+	if c.strips.usable(signed, zero) && c.strips.lines(p, s, x, signed, zero, sink) {
 		return
 	}
 	c.packLanes(s)

@@ -65,10 +65,14 @@ func (s *Shape) SupportsNHWCOutput() bool {
 }
 
 // SupportsDepthwiseNHWC reports whether a depthwise byte convolution over [N,C,H,W] can use
-// channels-last input and output. Instruction sets with strips use it only for shapes that strips
-// support.
+// channels-last input and output. Instruction sets with strips of both layouts use it only for
+// shapes that strips support.
 func (s *Shape) SupportsDepthwiseNHWC() bool {
-	return s.Groups > 1 && s.Groups == s.C && s.OC == s.C && s.C >= 16 && s.Outputs() > 0 && simd.IntKernels() != nil && simd.ElementKernels().HasRescaleColumns() && (s.planByteStrips(1, true) != nil || simd.ByteStripKernels(3, 1) == nil)
+	if s.Groups <= 1 || s.Groups != s.C || s.OC != s.C || s.C < 16 || s.Outputs() == 0 || simd.IntKernels() == nil || !simd.ElementKernels().HasRescaleColumns() {
+		return false
+	}
+	strips := simd.ByteStripKernels(3, 1)
+	return strips == nil || strips.OnlyQuantised() || s.planByteStrips(1, true) != nil
 }
 
 // PrefersNHWC reports whether a convolution over [N,C,H,W] is faster with an internal transpose

@@ -374,26 +374,32 @@ func (b *byteWalk) storeSums() {
 	}
 }
 
-// quantised lets one of four loops quantise sums, by how the block rounds: as it is defined,
-// where no result is below the zero point, with the numbers of simd.Fused, or by real scales.
+// quantised lets one of four loops quantise sums.
 func (b *byteWalk) quantised(quantise func(up bool), fuse, scale func()) {
-	up, fused, scaled, done := label("up%d", b.lines0), label("fused%d", b.lines0), label("scaled%d", b.lines0), label("quantised%d", b.lines0)
-	b.CMPL(at(b.t, byteRound), operand.U8(2))
-	b.JA(operand.LabelRef(scaled))
-	b.JE(operand.LabelRef(fused))
-	b.CMPL(at(b.t, byteRound), operand.U8(1))
-	b.JE(operand.LabelRef(up))
+	b.roundings(b.t, label("%d", b.lines0), quantise, fuse, scale)
+}
+
+// roundings lets one of four loops quantise sums, by how the block of a simd.ByteStrip rounds: as
+// it is defined, where no result is below the zero point, with the numbers of simd.Fused, or by
+// real scales. name ends its labels.
+func (a *asm) roundings(t reg.Register, name string, quantise func(up bool), fuse, scale func()) {
+	up, fused, scaled, done := "up"+name, "fused"+name, "scaled"+name, "quantised"+name
+	a.CMPL(at(t, byteRound), operand.U8(2))
+	a.JA(operand.LabelRef(scaled))
+	a.JE(operand.LabelRef(fused))
+	a.CMPL(at(t, byteRound), operand.U8(1))
+	a.JE(operand.LabelRef(up))
 	quantise(false)
-	b.JMP(operand.LabelRef(done))
-	b.Label(up)
+	a.JMP(operand.LabelRef(done))
+	a.Label(up)
 	quantise(true)
-	b.JMP(operand.LabelRef(done))
-	b.Label(fused)
+	a.JMP(operand.LabelRef(done))
+	a.Label(fused)
 	fuse()
-	b.JMP(operand.LabelRef(done))
-	b.Label(scaled)
+	a.JMP(operand.LabelRef(done))
+	a.Label(scaled)
 	scale()
-	b.Label(done)
+	a.Label(done)
 }
 
 // scaleSums rescales sums as [asm.rescaleTile] does, and adds the zero point.

@@ -34,6 +34,7 @@ var families = map[string]func(*asm){
 	"copy_short_rows":       spreads,
 	"depthwise_f32_strips":  strips,
 	"depthwise_f32_tile":    laneTiles,
+	"depthwise_int8_pairs":  bytePairStrips,
 	"depthwise_int8_strips": byteStrips,
 	"depthwise_pool":        windows,
 	"division":              quotients,

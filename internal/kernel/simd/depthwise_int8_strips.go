@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // MaxByteStrip is the largest window size k of [ByteStrips].
 const MaxByteStrip = 5
@@ -14,6 +17,10 @@ type ByteStrips struct {
 	// four registers.
 	lanes  [3][MaxByteStrip + 1][2][3]func(t *ByteStrip)
 	spread [3][MaxByteStrip + 1][3]func(t *ByteStrip)
+	// pairs replaces all of them: kernels of quantised results for two times 16 channels, which
+	// multiply pairs of taps as 16-bit values. It is indexed by the stride of lines and window
+	// size.
+	pairs *[3][MaxByteStrip + 1]func(t *ByteStrip)
 }
 
 // ByteLanes and ByteColumns are the values of a strip: channels for Lanes, and at most this
@@ -27,10 +34,26 @@ const (
 // stride of step, or nil if they are not available.
 func ByteStripKernels(k, step int) *ByteStrips {
 	f := byteStripKernels.pick()
-	if f == nil || k < 0 || k > MaxByteStrip || step < 1 || step > 2 || f.lanes[step][k][0][0] == nil {
+	if f == nil || k < 0 || k > MaxByteStrip || step < 1 || step > 2 {
+		return nil
+	}
+	if f.pairs != nil && f.pairs[2][k] == nil || f.pairs == nil && f.lanes[step][k][0][0] == nil {
 		return nil
 	}
 	return f
+}
+
+// OnlyQuantised reports whether there are no kernels but those of quantised channels-last
+// results, with 16-bit weights and for [PairLanes] channels or more.
+func (f *ByteStrips) OnlyQuantised() bool { return f.pairs != nil }
+
+// Passes returns the number of passes for windows of k lines with a stride of step. Each pass
+// computes every other line if it is two.
+func (f *ByteStrips) Passes(k, step int) int {
+	if f.pairs != nil && f.pairs[step][k] == nil {
+		return 2 // the kernels have a stride of two
+	}
+	return 1
 }
 
 // tapGroups returns the number of steps for the k taps of a line.
@@ -67,6 +90,8 @@ type ByteStrip struct {
 	finish      uint64
 	_           [8]uint8
 	lo, hi      [ByteLanes]int8 // one cache line each
+	// Distances from the first half of the registers to the second one, for pairs of taps.
+	halfSrc, halfDst int
 }
 
 // SetLines sets the number of results of each strip, for windows of k lines with a stride of
@@ -135,6 +160,8 @@ func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
 	for x := range k {
 		lo, hi := max(0, -(first+x)*n-b.First), min(lanes, (w-first-x)*n-b.First)
 		switch {
+		case b.halves > 0:
+			t.masks[x] = uint64(boolIndex(uint(first+x) < uint(w)))
 		case lo >= hi:
 			t.masks[x] = 0
 		case b.Size != minStripLanes:
@@ -165,7 +192,13 @@ func (t *ByteStrip) SetLimits(lo, hi int32) {
 type LaneBlock struct {
 	First, Lanes, Size, W, Start int
 	round                        rounding
+	// For pairs of taps: 1 if the halves of the registers hold 32 channels of a column, 2 if they
+	// hold 16 channels of two columns.
+	halves int
 }
+
+// PairLanes is the number of channels in half of the registers of kernels for pairs of taps.
+const PairLanes = 16
 
 // minStripLanes is the minimum number of channels for quantised results of windows of five
 // lines.
@@ -175,6 +208,9 @@ const minStripLanes = 16
 // sums or, if codes is set, quantised values. It also returns how many columns are computed
 // together. For quantised values of few channels it returns no blocks. Blocks may overlap.
 func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, together int) {
+	if f.pairs != nil {
+		return pairBlocks(k, n, codes), 1
+	}
 	size, words := ByteLanes, 1
 	if codes {
 		words = scaleValues
@@ -200,15 +236,94 @@ func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, to
 	return all, cols
 }
 
+// pairBlocks is LaneBlocks for pairs of taps.
+func pairBlocks(k, n int, codes bool) (all []LaneBlock) {
+	if !codes || n < PairLanes {
+		return nil
+	}
+	for first := 0; first < n; {
+		b := LaneBlock{Lanes: PairLanes, Size: 2 * PairLanes, W: len(all) * pairBytes(k), Start: len(all) * scaleValues * 2 * PairLanes, halves: 2}
+		if n >= 2*PairLanes && n-first > PairLanes {
+			b.Lanes, b.halves = 2*PairLanes, 1
+		}
+		b.First = min(first, n-b.Lanes)
+		first = b.First + b.Lanes
+		all = append(all, b)
+	}
+	return all
+}
+
+// pairBytes returns the number of bytes of the weights of a block for pairs of taps: see
+// packPairs.
+func pairBytes(k int) int { return (k*(k/2) + (k+1)/2) * 4 * 2 * PairLanes }
+
+// packPairs packs the weights w [k,k,n] of a block for pairs of taps: those of each line, of which
+// the last column is missing, and after each second line those of the last column of both. There is
+// a pair of 16-bit values for each channel. The last column of the last line has no partner.
+func packPairs(dst []int8, k int, channels []int, w []int16, n int) {
+	put := func(half, y, x int) {
+		for i, ch := range channels {
+			v := w[(y*k+x)*n+ch]
+			dst[4*i+2*half], dst[4*i+2*half+1] = int8(v), int8(v>>8)
+		}
+	}
+	next := func() { dst = dst[4*len(channels):] }
+	for y := range k {
+		for x := 0; x < k-1; x += 2 {
+			put(0, y, x)
+			put(1, y, x+1)
+			next()
+		}
+		if y%2 == 1 {
+			put(0, y-1, k-1)
+		}
+		if y%2 == 1 || y == k-1 {
+			put(1, y, k-1)
+			next()
+		}
+	}
+}
+
+// pairColumns computes the N columns of a block with kernels for pairs of taps. NextSrc and NextDst
+// are the distances between columns.
+func (f *ByteStrips) pairColumns(t *ByteStrip, k, step int, b *LaneBlock) {
+	kernel := f.pairs[step][k]
+	if kernel == nil {
+		kernel = f.pairs[2][k]
+	}
+	if t.halfSrc, t.halfDst = PairLanes, PairLanes; b.halves == 1 {
+		kernel(t)
+		return
+	}
+	n, at, out, src, dst := t.N, t.At, t.Out, t.NextSrc, t.NextDst
+	if n > 1 {
+		t.N, t.NextSrc, t.NextDst, t.halfSrc, t.halfDst = n/2, 2*src, 2*dst, src, dst
+		kernel(t)
+		t.NextSrc, t.NextDst = src, dst
+	}
+	if n%2 == 1 {
+		t.N, t.At, t.Out, t.halfSrc, t.halfDst = 1, at+(n-1)*src, (*uint8)(unsafe.Add(unsafe.Pointer(out), (n-1)*dst)), 0, 0
+		kernel(t)
+	}
+}
+
 // Lanes computes the channels of a block, each with its own weight; see PackLanes. Results are
 // sums or, if codes is set, quantised values. Quantised values need a Start from
 // [ByteStrips.PackScales].
 func (f *ByteStrips) Lanes(t *ByteStrip, k, step int, b *LaneBlock, codes bool) {
 	t.index, t.round, t.whole = &laneTapOrder[0], uint32(b.round), 1
+	whole := ^uint64(0) >> (64 - b.Size)
+	if b.halves > 0 {
+		whole = 1
+	}
 	for _, mask := range t.masks[:k] {
-		if mask != ^uint64(0)>>(64-b.Size) {
+		if mask != whole {
 			t.whole = 0
 		}
+	}
+	if b.halves > 0 {
+		f.pairColumns(t, k, step, b)
+		return
 	}
 	f.lanes[step][k][boolIndex(codes)][ByteLanes/b.Size/2](t)
 }
@@ -236,7 +351,9 @@ func (b *LaneBlock) channels(buf *[ByteLanes]int) []int {
 	for v := range 4 {
 		for at := range b.Size / 4 {
 			if buf[i] = b.First + 16*(at/4) + 4*v + at%4; buf[i] >= b.First+b.Lanes {
-				buf[i] = -1
+				if buf[i] = -1; b.halves == 2 {
+					buf[i] = b.First + 4*v + at%4
+				}
 			}
 			i++
 		}
@@ -244,16 +361,25 @@ func (b *LaneBlock) channels(buf *[ByteLanes]int) []int {
 	return buf[:i]
 }
 
-// PackLanes packs int8 weights w [k,k,n] for [ByteStrips.Lanes]. Channels of the blocks beyond n
+// PackLanes packs weights w [k,k,n], of 8 bits except for [ByteStrips.OnlyQuantised], for
+// [ByteStrips.Lanes]. Channels of the blocks beyond n
 // repeat the n channels.
 func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []int8 {
 	groups := tapGroups(k)
 	last := blocks[len(blocks)-1]
-	dst := make([]int8, last.W+4*k*groups*last.Size)
+	size := 4 * k * groups * last.Size
+	if f.pairs != nil {
+		size = pairBytes(k)
+	}
+	dst := make([]int8, last.W+size)
 	var buf [ByteLanes]int
 	for j := range blocks {
 		b := &blocks[j]
 		channels := b.channels(&buf)
+		if f.pairs != nil {
+			packPairs(dst[b.W:][:size], k, channels, w, n)
+			continue
+		}
 		for i, ch := range channels {
 			if ch >= n {
 				channels[i] = ch % n

@@ -297,6 +297,24 @@ func byteLanes5x64by1VNNI(t *ByteStrip)
 func byteLanes5x64by2VNNI(t *ByteStrip)
 
 //go:noescape
+func bytePairs3by1AVX2(t *ByteStrip)
+
+//go:noescape
+func bytePairs3by1AVXVNNI(t *ByteStrip)
+
+//go:noescape
+func bytePairs3by2AVX2(t *ByteStrip)
+
+//go:noescape
+func bytePairs3by2AVXVNNI(t *ByteStrip)
+
+//go:noescape
+func bytePairs5by2AVX2(t *ByteStrip)
+
+//go:noescape
+func bytePairs5by2AVXVNNI(t *ByteStrip)
+
+//go:noescape
 func byteSpread3x1by1VNNI(t *ByteStrip)
 
 //go:noescape
