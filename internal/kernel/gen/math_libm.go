@@ -40,11 +40,13 @@ func curves(a *asm) {
 	a.shares()
 }
 
-// curveLoop is a loop over eight values at a time.
+// curveLoop is a loop over eight values at a time. Of the numbers that every four values need, two
+// are in registers.
 type curveLoop struct {
 	*asm
-	table    reg.Register
-	dst, src reg.Register
+	table        reg.Register
+	dst, src     reg.Register
+	scale, shift reg.VecVirtual
 }
 
 func (c *curveLoop) at(off int) operand.Mem { return at(c.table, off) }
@@ -65,6 +67,9 @@ func (a *asm) libmLoop() *curveLoop {
 	c.dst = a.Load(a.Param("dst"), a.GP64())
 	c.src = a.Load(a.Param("src"), a.GP64())
 	c.table = a.Load(a.Param("t"), a.GP64())
+	c.scale, c.shift = a.YMM(), a.YMM()
+	a.VMOVUPD(c.at(libmScale), c.scale)
+	a.VMOVUPD(c.at(libmShift), c.shift)
 	return c
 }
 

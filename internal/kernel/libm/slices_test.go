@@ -18,7 +18,7 @@ func TestSlices(t *testing.T) {
 		for _, set := range simd.Available() {
 			undo := simd.Use(set)
 			src, dst := make([]float32, 0, 1021), make([]float32, 1022)
-			for _, limit := range []float32{expAbove, expBelow, sigmoidTop, sigmoidBottom, 89, -104, -18.714973, -1.0397207, -0.34657359, math.Pi / 4, 3 * math.Pi / 4, 0x1p-12, 120, 0} {
+			for _, limit := range []float32{expAbove, expBelow, sigmoidTop, sigmoidBottom, 89, -104, -18.714973, -1.0397207, -0.34657359, math.Pi / 4, 3 * math.Pi / 4, 0x1p-12, 120, 0, 0x1.04845ep+5, -0x1.f8cbb2p+5} {
 				for i := range 9 {
 					src = append(src, math.Float32frombits(math.Float32bits(limit)+uint32(i)-4))
 				}

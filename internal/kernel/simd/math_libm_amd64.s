@@ -3,71 +3,67 @@
 #include "textflag.h"
 
 // func libmExpAVX2(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, FMA3
 TEXT ·libmExpAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         t+32(FP), DX
+	VMOVUPD      (DX), Y0
+	VMOVUPD      32(DX), Y1
 	MOVQ         n+16(FP), BX
 	MOVL         top+24(FP), SI
-	VMOVD        SI, X0
-	VPBROADCASTD X0, Y0
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Y2
 	MOVL         beta+28(FP), SI
-	VMOVD        SI, X1
-	VPBROADCASTD X1, Y1
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Y3
 
 eight:
 	SUBQ         $0x08, BX
 	JLT          few
-	VMOVUPS      (CX), Y2
-	VSUBPS       Y0, Y2, Y2
-	VMULPS       Y1, Y2, Y2
-	VCMPPS       $0x11, 256(DX), Y2, Y3
-	VMOVUPS      448(DX), Y4
-	VMINPS       Y2, Y4, Y4
-	VANDNPS      Y4, Y3, Y4
-	VEXTRACTF128 $0x01, Y4, X2
+	VMOVUPS      (CX), Y4
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VCMPPS       $0x11, 256(DX), Y4, Y5
+	VMOVUPS      448(DX), Y6
+	VMINPS       Y4, Y6, Y6
+	VANDNPS      Y6, Y5, Y6
+	VEXTRACTF128 $0x01, Y6, X4
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y0, Y6, Y6
+	VADDPD       Y1, Y6, Y13
+	VSUBPD       Y1, Y13, Y12
+	VSUBPD       Y12, Y6, Y6
+	VPAND        192(DX), Y13, Y12
+	VPCMPEQD     Y14, Y14, Y14
+	VPGATHERQQ   Y14, 512(DX)(Y12*8), Y7
+	VPSLLQ       $0x2f, Y13, Y13
+	VPADDQ       Y13, Y7, Y7
+	VMOVUPD      96(DX), Y12
+	VFMADD231PD  64(DX), Y6, Y12
+	VFMADD213PD  128(DX), Y6, Y12
+	VFMADD213PD  160(DX), Y6, Y12
+	VMULPD       Y7, Y12, Y12
+	VCVTPD2PSY   Y12, X8
 	VCVTPS2PD    X4, Y4
-	VMULPD       (DX), Y4, Y4
-	VADDPD       32(DX), Y4, Y11
-	VSUBPD       32(DX), Y11, Y10
-	VSUBPD       Y10, Y4, Y4
-	VPAND        192(DX), Y11, Y10
-	VPCMPEQD     Y12, Y12, Y12
-	VPGATHERQQ   Y12, 512(DX)(Y10*8), Y5
-	VPSLLQ       $0x2f, Y11, Y11
-	VPADDQ       Y11, Y5, Y5
-	VMULPD       64(DX), Y4, Y10
-	VADDPD       96(DX), Y10, Y10
-	VMULPD       Y4, Y4, Y11
-	VMULPD       Y11, Y10, Y10
-	VMULPD       128(DX), Y4, Y11
-	VADDPD       160(DX), Y11, Y11
-	VADDPD       Y11, Y10, Y10
-	VMULPD       Y5, Y10, Y10
-	VCVTPD2PSY   Y10, X6
-	VCVTPS2PD    X2, Y2
-	VMULPD       (DX), Y2, Y2
-	VADDPD       32(DX), Y2, Y10
-	VSUBPD       32(DX), Y10, Y4
-	VSUBPD       Y4, Y2, Y2
-	VPAND        192(DX), Y10, Y4
-	VPCMPEQD     Y11, Y11, Y11
-	VPGATHERQQ   Y11, 512(DX)(Y4*8), Y7
-	VPSLLQ       $0x2f, Y10, Y10
-	VPADDQ       Y10, Y7, Y7
-	VMULPD       64(DX), Y2, Y4
-	VADDPD       96(DX), Y4, Y4
-	VMULPD       Y2, Y2, Y10
-	VMULPD       Y10, Y4, Y4
-	VMULPD       128(DX), Y2, Y10
-	VADDPD       160(DX), Y10, Y10
-	VADDPD       Y10, Y4, Y4
-	VMULPD       Y7, Y4, Y4
-	VCVTPD2PSY   Y4, X2
-	VINSERTF128  $0x01, X2, Y6, Y2
-	VANDNPS      Y2, Y3, Y2
-	VMOVUPS      Y2, (AX)
+	VMULPD       Y0, Y4, Y4
+	VADDPD       Y1, Y4, Y12
+	VSUBPD       Y1, Y12, Y6
+	VSUBPD       Y6, Y4, Y4
+	VPAND        192(DX), Y12, Y6
+	VPCMPEQD     Y13, Y13, Y13
+	VPGATHERQQ   Y13, 512(DX)(Y6*8), Y9
+	VPSLLQ       $0x2f, Y12, Y12
+	VPADDQ       Y12, Y9, Y9
+	VMOVUPD      96(DX), Y6
+	VFMADD231PD  64(DX), Y4, Y6
+	VFMADD213PD  128(DX), Y4, Y6
+	VFMADD213PD  160(DX), Y4, Y6
+	VMULPD       Y9, Y6, Y6
+	VCVTPD2PSY   Y6, X4
+	VINSERTF128  $0x01, X4, Y8, Y4
+	VANDNPS      Y4, Y5, Y4
+	VMOVUPS      Y4, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	JMP          eight
@@ -78,57 +74,51 @@ few:
 	LEAQ         libmExpAVX2Masks<>+0(SB), SI
 	SHLQ         $0x02, BX
 	SUBQ         BX, SI
-	VMOVUPS      32(SI), Y2
+	VMOVUPS      32(SI), Y4
 	SHRQ         $0x02, BX
-	VMASKMOVPS   (CX), Y2, Y3
-	VSUBPS       Y0, Y3, Y3
-	VMULPS       Y1, Y3, Y3
-	VCMPPS       $0x11, 256(DX), Y3, Y0
-	VMOVUPS      448(DX), Y1
-	VMINPS       Y3, Y1, Y1
-	VANDNPS      Y1, Y0, Y1
-	VEXTRACTF128 $0x01, Y1, X3
-	VCVTPS2PD    X1, Y1
-	VMULPD       (DX), Y1, Y1
-	VADDPD       32(DX), Y1, Y5
-	VSUBPD       32(DX), Y5, Y4
-	VSUBPD       Y4, Y1, Y1
-	VPAND        192(DX), Y5, Y4
-	VPCMPEQD     Y7, Y7, Y7
-	VPGATHERQQ   Y7, 512(DX)(Y4*8), Y8
-	VPSLLQ       $0x2f, Y5, Y5
-	VPADDQ       Y5, Y8, Y8
-	VMULPD       64(DX), Y1, Y4
-	VADDPD       96(DX), Y4, Y4
-	VMULPD       Y1, Y1, Y5
-	VMULPD       Y5, Y4, Y4
-	VMULPD       128(DX), Y1, Y5
-	VADDPD       160(DX), Y5, Y5
-	VADDPD       Y5, Y4, Y4
-	VMULPD       Y8, Y4, Y4
-	VCVTPD2PSY   Y4, X6
-	VCVTPS2PD    X3, Y1
-	VMULPD       (DX), Y1, Y1
-	VADDPD       32(DX), Y1, Y4
-	VSUBPD       32(DX), Y4, Y3
-	VSUBPD       Y3, Y1, Y1
-	VPAND        192(DX), Y4, Y3
+	VMASKMOVPS   (CX), Y4, Y5
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VCMPPS       $0x11, 256(DX), Y5, Y2
+	VMOVUPS      448(DX), Y3
+	VMINPS       Y5, Y3, Y3
+	VANDNPS      Y3, Y2, Y3
+	VEXTRACTF128 $0x01, Y3, X5
+	VCVTPS2PD    X3, Y3
+	VMULPD       Y0, Y3, Y3
+	VADDPD       Y1, Y3, Y7
+	VSUBPD       Y1, Y7, Y6
+	VSUBPD       Y6, Y3, Y3
+	VPAND        192(DX), Y7, Y6
+	VPCMPEQD     Y9, Y9, Y9
+	VPGATHERQQ   Y9, 512(DX)(Y6*8), Y10
+	VPSLLQ       $0x2f, Y7, Y7
+	VPADDQ       Y7, Y10, Y10
+	VMOVUPD      96(DX), Y6
+	VFMADD231PD  64(DX), Y3, Y6
+	VFMADD213PD  128(DX), Y3, Y6
+	VFMADD213PD  160(DX), Y3, Y6
+	VMULPD       Y10, Y6, Y6
+	VCVTPD2PSY   Y6, X8
+	VCVTPS2PD    X5, Y3
+	VMULPD       Y0, Y3, Y3
+	VADDPD       Y1, Y3, Y0
+	VSUBPD       Y1, Y0, Y1
+	VSUBPD       Y1, Y3, Y3
+	VPAND        192(DX), Y0, Y1
 	VPCMPEQD     Y5, Y5, Y5
-	VPGATHERQQ   Y5, 512(DX)(Y3*8), Y9
-	VPSLLQ       $0x2f, Y4, Y4
-	VPADDQ       Y4, Y9, Y9
-	VMULPD       64(DX), Y1, Y3
-	VADDPD       96(DX), Y3, Y3
-	VMULPD       Y1, Y1, Y4
-	VMULPD       Y4, Y3, Y3
-	VMULPD       128(DX), Y1, Y4
-	VADDPD       160(DX), Y4, Y4
-	VADDPD       Y4, Y3, Y3
-	VMULPD       Y9, Y3, Y3
-	VCVTPD2PSY   Y3, X1
-	VINSERTF128  $0x01, X1, Y6, Y1
-	VANDNPS      Y1, Y0, Y1
-	VMASKMOVPS   Y1, Y2, (AX)
+	VPGATHERQQ   Y5, 512(DX)(Y1*8), Y11
+	VPSLLQ       $0x2f, Y0, Y0
+	VPADDQ       Y0, Y11, Y11
+	VMOVUPD      96(DX), Y0
+	VFMADD231PD  64(DX), Y3, Y0
+	VFMADD213PD  128(DX), Y3, Y0
+	VFMADD213PD  160(DX), Y3, Y0
+	VMULPD       Y11, Y0, Y0
+	VCVTPD2PSY   Y0, X0
+	VINSERTF128  $0x01, X0, Y8, Y0
+	VANDNPS      Y0, Y2, Y0
+	VMASKMOVPS   Y0, Y4, (AX)
 
 end:
 	VZEROUPPER
@@ -389,72 +379,68 @@ values_end:
 	RET
 
 // func libmSigmoidAVX2(dst *float32, src *float32, n int, t *byte)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, FMA3
 TEXT ·libmSigmoidAVX2(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ t+24(FP), DX
-	MOVQ n+16(FP), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    t+24(FP), DX
+	VMOVUPD (DX), Y0
+	VMOVUPD 32(DX), Y1
+	MOVQ    n+16(FP), BX
 
 eight:
 	SUBQ         $0x08, BX
 	JLT          few
-	VMOVUPS      (CX), Y0
-	VXORPS       320(DX), Y0, Y1
-	VCMPPS       $0x11, 416(DX), Y0, Y2
-	VBLENDVPS    Y2, Y0, Y1, Y1
-	VCMPPS       $0x11, 256(DX), Y1, Y3
-	VMOVUPS      448(DX), Y4
-	VMINPS       Y1, Y4, Y4
-	VANDNPS      Y4, Y3, Y4
-	VEXTRACTF128 $0x01, Y4, X1
-	VCVTPS2PD    X4, Y4
-	VMULPD       (DX), Y4, Y4
-	VADDPD       32(DX), Y4, Y11
-	VSUBPD       32(DX), Y11, Y10
-	VSUBPD       Y10, Y4, Y4
-	VPAND        192(DX), Y11, Y10
-	VPCMPEQD     Y12, Y12, Y12
-	VPGATHERQQ   Y12, 512(DX)(Y10*8), Y5
-	VPSLLQ       $0x2f, Y11, Y11
-	VPADDQ       Y11, Y5, Y5
-	VMULPD       64(DX), Y4, Y10
-	VADDPD       96(DX), Y10, Y10
-	VMULPD       Y4, Y4, Y11
-	VMULPD       Y11, Y10, Y10
-	VMULPD       128(DX), Y4, Y11
-	VADDPD       160(DX), Y11, Y11
-	VADDPD       Y11, Y10, Y10
-	VMULPD       Y5, Y10, Y10
-	VCVTPD2PSY   Y10, X6
-	VCVTPS2PD    X1, Y1
-	VMULPD       (DX), Y1, Y1
-	VADDPD       32(DX), Y1, Y10
-	VSUBPD       32(DX), Y10, Y4
-	VSUBPD       Y4, Y1, Y1
-	VPAND        192(DX), Y10, Y4
-	VPCMPEQD     Y11, Y11, Y11
-	VPGATHERQQ   Y11, 512(DX)(Y4*8), Y7
-	VPSLLQ       $0x2f, Y10, Y10
-	VPADDQ       Y10, Y7, Y7
-	VMULPD       64(DX), Y1, Y4
-	VADDPD       96(DX), Y4, Y4
-	VMULPD       Y1, Y1, Y10
-	VMULPD       Y10, Y4, Y4
-	VMULPD       128(DX), Y1, Y10
-	VADDPD       160(DX), Y10, Y10
-	VADDPD       Y10, Y4, Y4
-	VMULPD       Y7, Y4, Y4
-	VCVTPD2PSY   Y4, X1
-	VINSERTF128  $0x01, X1, Y6, Y1
-	VANDNPS      Y1, Y3, Y1
-	VMOVUPS      352(DX), Y3
-	VADDPS       Y3, Y1, Y4
-	VDIVPS       Y4, Y3, Y4
-	VBLENDVPS    Y2, Y1, Y4, Y4
-	VCMPPS       $0x1e, 384(DX), Y0, Y2
-	VBLENDVPS    Y2, Y3, Y4, Y4
-	VMOVUPS      Y4, (AX)
+	VMOVUPS      (CX), Y2
+	VXORPS       320(DX), Y2, Y3
+	VCMPPS       $0x11, 416(DX), Y2, Y4
+	VBLENDVPS    Y4, Y2, Y3, Y3
+	VCMPPS       $0x11, 256(DX), Y3, Y5
+	VMOVUPS      448(DX), Y6
+	VMINPS       Y3, Y6, Y6
+	VANDNPS      Y6, Y5, Y6
+	VEXTRACTF128 $0x01, Y6, X3
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y0, Y6, Y6
+	VADDPD       Y1, Y6, Y13
+	VSUBPD       Y1, Y13, Y12
+	VSUBPD       Y12, Y6, Y6
+	VPAND        192(DX), Y13, Y12
+	VPCMPEQD     Y14, Y14, Y14
+	VPGATHERQQ   Y14, 512(DX)(Y12*8), Y7
+	VPSLLQ       $0x2f, Y13, Y13
+	VPADDQ       Y13, Y7, Y7
+	VMOVUPD      96(DX), Y12
+	VFMADD231PD  64(DX), Y6, Y12
+	VFMADD213PD  128(DX), Y6, Y12
+	VFMADD213PD  160(DX), Y6, Y12
+	VMULPD       Y7, Y12, Y12
+	VCVTPD2PSY   Y12, X8
+	VCVTPS2PD    X3, Y3
+	VMULPD       Y0, Y3, Y3
+	VADDPD       Y1, Y3, Y12
+	VSUBPD       Y1, Y12, Y6
+	VSUBPD       Y6, Y3, Y3
+	VPAND        192(DX), Y12, Y6
+	VPCMPEQD     Y13, Y13, Y13
+	VPGATHERQQ   Y13, 512(DX)(Y6*8), Y9
+	VPSLLQ       $0x2f, Y12, Y12
+	VPADDQ       Y12, Y9, Y9
+	VMOVUPD      96(DX), Y6
+	VFMADD231PD  64(DX), Y3, Y6
+	VFMADD213PD  128(DX), Y3, Y6
+	VFMADD213PD  160(DX), Y3, Y6
+	VMULPD       Y9, Y6, Y6
+	VCVTPD2PSY   Y6, X3
+	VINSERTF128  $0x01, X3, Y8, Y3
+	VANDNPS      Y3, Y5, Y3
+	VMOVUPS      352(DX), Y5
+	VADDPS       Y5, Y3, Y6
+	VDIVPS       Y6, Y5, Y6
+	VBLENDVPS    Y4, Y3, Y6, Y6
+	VCMPPS       $0x1e, 384(DX), Y2, Y4
+	VBLENDVPS    Y4, Y5, Y6, Y6
+	VMOVUPS      Y6, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	JMP          eight
@@ -465,64 +451,58 @@ few:
 	LEAQ         libmSigmoidAVX2Masks<>+0(SB), SI
 	SHLQ         $0x02, BX
 	SUBQ         BX, SI
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      32(SI), Y2
 	SHRQ         $0x02, BX
-	VMASKMOVPS   (CX), Y0, Y1
-	VXORPS       320(DX), Y1, Y2
-	VCMPPS       $0x11, 416(DX), Y1, Y3
-	VBLENDVPS    Y3, Y1, Y2, Y2
-	VCMPPS       $0x11, 256(DX), Y2, Y4
-	VMOVUPS      448(DX), Y5
-	VMINPS       Y2, Y5, Y5
-	VANDNPS      Y5, Y4, Y5
-	VEXTRACTF128 $0x01, Y5, X2
-	VCVTPS2PD    X5, Y5
-	VMULPD       (DX), Y5, Y5
-	VADDPD       32(DX), Y5, Y10
-	VSUBPD       32(DX), Y10, Y7
-	VSUBPD       Y7, Y5, Y5
-	VPAND        192(DX), Y10, Y7
-	VPCMPEQD     Y11, Y11, Y11
-	VPGATHERQQ   Y11, 512(DX)(Y7*8), Y8
-	VPSLLQ       $0x2f, Y10, Y10
-	VPADDQ       Y10, Y8, Y8
-	VMULPD       64(DX), Y5, Y7
-	VADDPD       96(DX), Y7, Y7
-	VMULPD       Y5, Y5, Y10
-	VMULPD       Y10, Y7, Y7
-	VMULPD       128(DX), Y5, Y10
-	VADDPD       160(DX), Y10, Y10
-	VADDPD       Y10, Y7, Y7
-	VMULPD       Y8, Y7, Y7
-	VCVTPD2PSY   Y7, X6
-	VCVTPS2PD    X2, Y2
-	VMULPD       (DX), Y2, Y2
-	VADDPD       32(DX), Y2, Y7
-	VSUBPD       32(DX), Y7, Y5
-	VSUBPD       Y5, Y2, Y2
-	VPAND        192(DX), Y7, Y5
-	VPCMPEQD     Y8, Y8, Y8
-	VPGATHERQQ   Y8, 512(DX)(Y5*8), Y9
-	VPSLLQ       $0x2f, Y7, Y7
-	VPADDQ       Y7, Y9, Y9
-	VMULPD       64(DX), Y2, Y5
-	VADDPD       96(DX), Y5, Y5
-	VMULPD       Y2, Y2, Y7
-	VMULPD       Y7, Y5, Y5
-	VMULPD       128(DX), Y2, Y7
-	VADDPD       160(DX), Y7, Y7
-	VADDPD       Y7, Y5, Y5
-	VMULPD       Y9, Y5, Y5
-	VCVTPD2PSY   Y5, X2
-	VINSERTF128  $0x01, X2, Y6, Y2
-	VANDNPS      Y2, Y4, Y2
-	VMOVUPS      352(DX), Y4
-	VADDPS       Y4, Y2, Y5
-	VDIVPS       Y5, Y4, Y5
-	VBLENDVPS    Y3, Y2, Y5, Y5
-	VCMPPS       $0x1e, 384(DX), Y1, Y3
-	VBLENDVPS    Y3, Y4, Y5, Y5
-	VMASKMOVPS   Y5, Y0, (AX)
+	VMASKMOVPS   (CX), Y2, Y3
+	VXORPS       320(DX), Y3, Y4
+	VCMPPS       $0x11, 416(DX), Y3, Y5
+	VBLENDVPS    Y5, Y3, Y4, Y4
+	VCMPPS       $0x11, 256(DX), Y4, Y6
+	VMOVUPS      448(DX), Y7
+	VMINPS       Y4, Y7, Y7
+	VANDNPS      Y7, Y6, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y7
+	VMULPD       Y0, Y7, Y7
+	VADDPD       Y1, Y7, Y12
+	VSUBPD       Y1, Y12, Y9
+	VSUBPD       Y9, Y7, Y7
+	VPAND        192(DX), Y12, Y9
+	VPCMPEQD     Y13, Y13, Y13
+	VPGATHERQQ   Y13, 512(DX)(Y9*8), Y10
+	VPSLLQ       $0x2f, Y12, Y12
+	VPADDQ       Y12, Y10, Y10
+	VMOVUPD      96(DX), Y9
+	VFMADD231PD  64(DX), Y7, Y9
+	VFMADD213PD  128(DX), Y7, Y9
+	VFMADD213PD  160(DX), Y7, Y9
+	VMULPD       Y10, Y9, Y9
+	VCVTPD2PSY   Y9, X8
+	VCVTPS2PD    X4, Y4
+	VMULPD       Y0, Y4, Y4
+	VADDPD       Y1, Y4, Y0
+	VSUBPD       Y1, Y0, Y1
+	VSUBPD       Y1, Y4, Y4
+	VPAND        192(DX), Y0, Y1
+	VPCMPEQD     Y7, Y7, Y7
+	VPGATHERQQ   Y7, 512(DX)(Y1*8), Y11
+	VPSLLQ       $0x2f, Y0, Y0
+	VPADDQ       Y0, Y11, Y11
+	VMOVUPD      96(DX), Y0
+	VFMADD231PD  64(DX), Y4, Y0
+	VFMADD213PD  128(DX), Y4, Y0
+	VFMADD213PD  160(DX), Y4, Y0
+	VMULPD       Y11, Y0, Y0
+	VCVTPD2PSY   Y0, X0
+	VINSERTF128  $0x01, X0, Y8, Y0
+	VANDNPS      Y0, Y6, Y0
+	VMOVUPS      352(DX), Y1
+	VADDPS       Y1, Y0, Y4
+	VDIVPS       Y4, Y1, Y4
+	VBLENDVPS    Y5, Y0, Y4, Y4
+	VCMPPS       $0x1e, 384(DX), Y3, Y5
+	VBLENDVPS    Y5, Y1, Y4, Y4
+	VMASKMOVPS   Y4, Y2, (AX)
 
 end:
 	VZEROUPPER
