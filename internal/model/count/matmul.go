@@ -241,8 +241,8 @@ func (c *call) msGroupQuery() amount {
 	return a
 }
 
-// experts reports whether the operator is a mixture of experts whose operands from 2 on have a slice
-// for each expert.
+// experts reports whether the operator is a mixture of experts whose operands from 2 on have a
+// slice for each expert.
 func (c *call) experts() bool {
 	return c.n.Domain == graph.Microsoft && (c.n.Op == "MoE" || c.n.Op == "QMoE")
 }

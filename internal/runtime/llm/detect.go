@@ -533,8 +533,8 @@ func (m *Model) CopiedBytes(p Phase, inPlace map[string]string) int64 {
 	return m.bytes(Self, p.Batch, max(m.Capacity-p.Tokens, p.Depth), inPlace)
 }
 
-// Pairs returns the names of the inputs and outputs of the caches: all, or those whose operators accept
-// buffers.
+// Pairs returns the names of the inputs and outputs of the caches: all, or those whose operators
+// accept buffers.
 func (m *Model) Pairs(buffers bool) (all [][2]string) {
 	for i := range m.Caches {
 		if c := &m.Caches[i]; c.Kind == Self && c.Output >= 0 && (c.Buffer || !buffers) {

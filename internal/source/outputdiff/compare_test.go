@@ -146,7 +146,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNotComputed: outputs that an engine did not compute are no difference.
+// TestNotComputed: engines are not said to differ by outputs that one of them did not compute.
 func TestNotComputed(t *testing.T) {
 	t.Parallel()
 	d := outputdiff.Compare([]outputdiff.Tensor{real32(1)}, []outputdiff.Tensor{{Name: "y"}}, outputdiff.Options{With: "x"})
