@@ -22,7 +22,7 @@ const (
 	likely    = 30 // when nothing more comes, or enough has come
 	askAfter  = 2 * time.Second
 	// noise is how long bytes that are neither text nor of any protocol are received before
-	// another speed is tried. Fewer than lookBytes may be left over from the previous speed.
+	// another speed is tried.
 	noise = 3 * time.Second
 )
 
@@ -166,12 +166,14 @@ func (c *Conn) recognise(ctx context.Context, ps []*Protocol, set int, silence t
 		list = []int{0}
 	}
 	for i, speed := range list {
+		var old leftover
 		if i > 0 {
 			if err := c.port.SetSpeed(speed); err != nil {
 				return nil, seen, fmt.Errorf("%s: cannot be set to %d baud: %w", c.addr, speed, err)
 			}
+			old = leftover{bytes: maxLeftover, speed: speed, since: time.Now()}
 		}
-		p, head, err := c.listen(ctx, ps, i == len(list)-1, silence)
+		p, head, err := c.listen(ctx, ps, i == len(list)-1, silence, old)
 		_, _, all := best(ps, head)
 		seen.Speed, seen.Bytes, seen.Text, seen.Sample = speed, len(head), text(head), slices.Clone(head[:min(len(head), 64)])
 		seen.Tried = append(seen.Tried, Tried{Speed: speed, Bytes: len(head), Protocols: all})
@@ -190,8 +192,27 @@ func (c *Conn) recognise(ctx context.Context, ps []*Protocol, set int, silence t
 	return nil, seen, &UnknownError{Port: c.addr, Seen: seen}
 }
 
+// maxLeftover bounds the bytes that the system may have kept from before a change of the speed.
+const maxLeftover = 96 << 10
+
+// leftover is what bytes from before a change of the speed can be: so many at most, and they come
+// faster than the line carries.
+type leftover struct {
+	bytes, speed int
+	since        time.Time // when the speed was set
+}
+
+// drop reports whether n bytes up to a time are from before the change.
+func (l *leftover) drop(n int, at time.Time) bool {
+	if l.bytes <= 0 || float64(n)*10 <= 1.25*float64(l.speed)*at.Sub(l.since).Seconds() {
+		return false
+	}
+	l.bytes -= n
+	return true
+}
+
 // listen reads at one speed until a protocol is sure or none will be.
-func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence time.Duration) (p *Protocol, head []byte, err error) {
+func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence time.Duration, old leftover) (p *Protocol, head []byte, err error) {
 	asked := 0
 	asks := slices.DeleteFunc(slices.Clone(ps), func(p *Protocol) bool { return p.Ask == nil })
 	waited := time.Duration(0)
@@ -205,7 +226,7 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 		switch {
 		case err == nil:
 			waited = 0
-			if len(head) == 0 {
+			if first.IsZero() {
 				first, told = x.At, x.At
 			}
 			head = append(head, x.Data...)
@@ -216,6 +237,10 @@ func (c *Conn) listen(ctx context.Context, ps []*Protocol, last bool, silence ti
 			p, how, _ := best(ps, head)
 			if how >= sure || how >= likely && len(head) >= lookBytes {
 				return p, head, nil
+			}
+			if len(head) >= lookBytes && !text(head) && old.drop(len(head), x.At) {
+				head = head[:0]
+				continue
 			}
 			foreign := how == 0 && !last && x.At.Sub(first) >= noise
 			if len(head) >= HeadBytes || x.At.Sub(first) >= patience*silence || (foreign || len(head) >= lookBytes) && !text(head) {
