@@ -303,8 +303,8 @@ func (c *call) readOf(i int) (bytes int64, ok bool) {
 		// Each row chooses k experts, and the chosen ones are read once.
 		bytes, ok = bytesOf(t)
 		if s := shape(t); len(s) > 1 && s[0] > 0 {
-			if chosen := c.mul(c.nin(0)/max(1, c.inner(0)), c.attr("k", 1)); !c.bad {
-				return bytes / int64(s[0]) * min(chosen, int64(s[0])), ok
+			if n := c.choices(); !c.bad {
+				return bytes / int64(s[0]) * min(n, int64(s[0])), ok
 			}
 		}
 		return 0, false

@@ -247,6 +247,9 @@ func (c *call) experts() bool {
 	return c.n.Domain == graph.Microsoft && (c.n.Op == "MoE" || c.n.Op == "QMoE")
 }
 
+// choices is how many experts all rows choose together.
+func (c *call) choices() int64 { return c.mul(c.nin(0)/max(1, c.inner(0)), c.attr("k", 1)) }
+
 // mixture multiplies each row by the matrices of k experts: two, or three with a gate of its own.
 func (c *call) mixture() amount {
 	matrices := []int{2, 4, 6}
@@ -269,9 +272,9 @@ func (c *call) mixture() amount {
 		}
 		weights := c.mul(c.dim(t, 1), c.dim(t, 2))
 		if bits := c.attr("expert_weight_bits", 4); c.n.Op == "QMoE" && bits >= 1 && bits <= 8 {
-			weights = c.mul(weights, 8/bits)
+			weights = c.mul(weights, 8) / bits
 		}
-		macs += c.mul(c.nin(0)/max(1, c.inner(0)), c.attr("k", 1), weights)
+		macs += c.mul(c.choices(), weights)
 	}
 	return product(macs, macs, 0)
 }
