@@ -7,7 +7,6 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/lazyregexp"
 	"github.com/opmeter/opmeter/internal/base/sorting"
-	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 	"github.com/opmeter/opmeter/profile/blocks"
 )
@@ -93,7 +92,7 @@ func layersRow(p *profile.Profile, b *profile.Block, l *profile.BlockLayer) row 
 	if b.Count == 1 && len(l.With) == 0 {
 		return r
 	}
-	r.group = new(words.Op(r.Layers[0]))
+	r.group = new(r.Layers[0].OpText())
 	r.block = &blockRow{count: b.Count, part: l.Part, figures: l.Figures, alike: true, name: r.Layers[0].Name}
 	for _, x := range l.Layers[1:] {
 		r.block.name = common(r.block.name, p.Layers[x].Name)

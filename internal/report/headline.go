@@ -62,7 +62,7 @@ func slowest(p *profile.Profile) string {
 		}
 		sum += *l.Share
 		iv := l.ShareCI95
-		s := fmt.Sprintf("#%d %s %.1f ± %s", l.Index, words.Op(l), 100**l.Share, Percent(max(iv[1]-*l.Share, *l.Share-iv[0])))
+		s := fmt.Sprintf("#%d %s %.1f ± %s", l.Index, l.OpText(), 100**l.Share, Percent(max(iv[1]-*l.Share, *l.Share-iv[0])))
 		if at == before {
 			parts[len(parts)-1] += ", " + s
 			continue

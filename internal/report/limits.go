@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/sorting"
-	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -148,7 +147,7 @@ func operators(p *profile.Profile) string {
 	const most, least = 4, 0.01
 	ran := p.Select(func(l *profile.Layer) bool { return l.State != profile.NotReached })
 	var parts []part
-	for _, g := range ran.Group(words.Op) {
+	for _, g := range ran.Group((*profile.Layer).OpText) {
 		if v, ok := g.Sum("share"); ok && v > 0 {
 			parts = append(parts, part{g.Name, v})
 		}

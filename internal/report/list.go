@@ -193,7 +193,7 @@ func largestLayer(p *profile.Profile) string {
 			if key == "share" {
 				sum = 1
 			}
-			return fmt.Sprintf("#%d %s %s", best.Index, words.Op(best), Percent(most/sum))
+			return fmt.Sprintf("#%d %s %s", best.Index, best.OpText(), Percent(most/sum))
 		}
 	}
 	return ""

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/opmeter/opmeter/internal/base/sorting"
-	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -73,7 +72,7 @@ func (r *row) op() string {
 	if r.group != nil {
 		return *r.group
 	}
-	return words.Op(r.layer())
+	return r.layer().OpText()
 }
 
 // like is the layer of a row, or the first one of a row of equal layers; nil for others.
@@ -216,7 +215,7 @@ func largestFirst(p *profile.Profile, o Options, rs []row) error {
 
 // opRows makes a row for each operator.
 func opRows(_ *profile.Profile, ls profile.Layers, _ Options) (out []row) {
-	for _, g := range ls.Group(words.Op) {
+	for _, g := range ls.Group((*profile.Layer).OpText) {
 		out = append(out, row{Layers: g.Layers, group: &g.Name})
 	}
 	return out

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/opmeter/opmeter/internal/report/words"
 	"github.com/opmeter/opmeter/profile"
 )
 
@@ -35,7 +34,7 @@ func sharesLine(p *profile.Profile) string {
 	}
 	first := o.Operators[0]
 	s += fmt.Sprintf(" and names %s first (%.0f %%", first.Op, 100*first.Share)
-	same := p.Select(func(l *profile.Layer) bool { return words.Op(l) == first.Op })
+	same := p.Select(func(l *profile.Layer) bool { return l.OpText() == first.Op })
 	if v, ok := same.Sum("share"); ok {
 		s += fmt.Sprintf(" instead of %.0f %%", 100*v)
 	}

@@ -131,7 +131,7 @@ func TestTensors(t *testing.T) {
 		}
 	}
 	for domain, want := range map[string]string{"": "Add", "ai.onnx": "Add", "com.microsoft": "com.microsoft:Add"} {
-		if got := Op(&profile.Layer{Domain: domain, Op: "Add"}); got != want {
+		if got := (&profile.Layer{Domain: domain, Op: "Add"}).OpText(); got != want {
 			t.Errorf("%q: %q, want %q", domain, got, want)
 		}
 	}

@@ -239,10 +239,6 @@ func Pairs(options []profile.Option) []string {
 // Options is a layer's options on one line: "padding:same stride:2x2".
 func Options(l *profile.Layer) string { return strings.Join(Pairs(l.Options), " ") }
 
-// Op is the operator as the model names it, with its domain where that is not the
-// format's own.
-func Op(l *profile.Layer) string { return l.OpText() }
-
 // Shape is "1x3x32x32", "scalar", or "?" where not even the rank is known.
 func Shape(d []int64) string {
 	return profile.ShapeText(d)
