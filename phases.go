@@ -127,7 +127,7 @@ func (m *Model) profilePhases(ctx context.Context, o Options) (*profile.Profile,
 	return measureRuns(ctx, o, runs, parts, holds(parts, runs, h.Feed.MaxBytes),
 		func(i int, one *Options) {
 			one.Inputs.phase = &phaseInputs{parts[i].l, runs[i].Phase}
-			// OpenVINO writes a new token to the buffer of GroupQueryAttention, too, and needs room in it.
+			// OpenVINO, too, writes new tokens to the buffers of GroupQueryAttention.
 			one.Inputs.phase.Buffers = true
 		},
 		func() *profile.Profile {
