@@ -303,6 +303,18 @@ type Plan struct {
 	Ranges map[string][2]float32 `json:"ranges,omitzero"`
 	// NextSteps are further changes, in order of falling gain per loss.
 	NextSteps []NextStep `json:"moves,omitzero"`
+	// Correction is what the result of an earlier plan taught: the predictions are corrected by it.
+	Correction Correction `json:"correction,omitzero"`
+}
+
+// Correction scales curves by the result of a plan that was run. The zero value changes nothing.
+type Correction struct {
+	// Gain multiplies the saved time of changes, Loss their losses; 0 stands for 1.
+	Gain float64 `json:"gain,omitzero"`
+	Loss float64 `json:"loss,omitzero"`
+	// Extra is an additional loss of each changed layer: its share of a loss where none was
+	// predicted.
+	Extra float64 `json:"extra,omitzero"`
 }
 
 // Choice is what a plan does to a layer.

@@ -335,7 +335,7 @@ func (j *Job) retryOptions(c choose.Options, p *study.Plan, e *evaluator) (out [
 	// of times.
 	if m, err := choose.MetricOf(c.Loss); err == nil && !searchesByRunning(&c, e) {
 		d := c
-		if d.Correct = choose.Correct(p, added, m, choose.Correction{}); d.Correct != (choose.Correction{Gain: 1, Loss: 1}) {
+		if d.Correct = choose.Correct(p, added, m, study.Correction{}); d.Correct != (study.Correction{Gain: 1, Loss: 1}) {
 			out = append(out, d)
 		}
 	}

@@ -6,15 +6,6 @@ import (
 	"github.com/opmeter/opmeter/study"
 )
 
-// Correction scales curves by the result of a plan that was run. The zero value changes nothing.
-type Correction struct {
-	// Gain multiplies the saved time of changes, Loss their losses; 0 stands for 1.
-	Gain, Loss float64
-	// Extra is an additional loss of each changed layer: its share of a loss where none was
-	// predicted.
-	Extra float64
-}
-
 // Limits of a factor: beyond them it is noise, or has other causes than the curves.
 const (
 	minFactor = 0.05
@@ -26,11 +17,11 @@ const (
 // plan was chosen by ([AdditiveSpeedup]), 0 for none. It compares speed-ups rather than times,
 // because both times of a speed-up are measured interleaved. Without a measurement it returns the
 // old correction.
-func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction {
+func Correct(p *study.Plan, added float64, m Metric, old study.Correction) study.Correction {
 	if p.Measured == nil {
 		return old
 	}
-	out := Correction{Gain: cmp.Or(old.Gain, 1), Loss: cmp.Or(old.Loss, 1), Extra: old.Extra}
+	out := study.Correction{Gain: cmp.Or(old.Gain, 1), Loss: cmp.Or(old.Loss, 1), Extra: old.Extra}
 	did, is := p.Measured.Speedup.Best()
 	if is && added > 0 && did > 0 && added != 1 {
 		out.Gain = clamp(out.Gain*(1-1/did)/(1-1/added), minFactor, maxFactor)
@@ -63,14 +54,14 @@ func Correct(p *study.Plan, added float64, m Metric, old Correction) Correction 
 
 func clamp(v, lo, hi float64) float64 { return max(lo, min(hi, v)) }
 
-// ratio corrects a time ratio; the result is not negative.
-func (c Correction) ratio(r interval) interval {
+// correctRatio corrects a time ratio; the result is not negative.
+func correctRatio(c study.Correction, r interval) interval {
 	g := cmp.Or(c.Gain, 1)
 	at := func(v float64) float64 { return max(0, 1-g*(1-v)) }
 	return interval{at(r.lo), at(r.mid), at(r.hi)}
 }
 
-// loss corrects an additive loss.
-func (c Correction) loss(v interval) interval {
+// correctLoss corrects an additive loss.
+func correctLoss(c study.Correction, v interval) interval {
 	return v.scale(cmp.Or(c.Loss, 1)).plus(interval{c.Extra, c.Extra, c.Extra})
 }

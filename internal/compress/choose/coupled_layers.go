@@ -52,13 +52,13 @@ type effectCurves struct {
 }
 
 // add adds a point; own is its layer's time ratio.
-func (c *effectCurves) add(x *study.SpeedPoint, own interval, by Correction) {
-	c.own.add(x.Change.Level, by.ratio(own))
+func (c *effectCurves) add(x *study.SpeedPoint, own interval, by study.Correction) {
+	c.own.add(x.Change.Level, correctRatio(by, own))
 	c.tied = x.With
 	for _, o := range x.Affected {
 		if r, ok := readInterval(o.Ratio); ok {
 			k := c.others[o.Layer]
-			k.add(x.Change.Level, by.ratio(r))
+			k.add(x.Change.Level, correctRatio(by, r))
 			c.others[o.Layer] = k
 		}
 	}

@@ -9,5 +9,5 @@
 // of computation is fixed: the same curves give the same plan.
 //
 // Curves do not include interactions between layers. A plan is therefore run, and its result
-// corrects the curves for a second plan ([Correction]).
+// corrects the curves for a second plan ([study.Correction]).
 package choose

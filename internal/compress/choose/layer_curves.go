@@ -36,7 +36,7 @@ type Options struct {
 	// from Speed nor from counting; false where unknown.
 	Costs func(layer int, c study.Change) (float64, bool)
 	// Correct scales curves by the results of earlier plans.
-	Correct Correction
+	Correct study.Correction
 }
 
 // Point is one change of a layer.
@@ -350,7 +350,7 @@ func (p *problem) losses(i int) map[changeKind]lossCurve {
 			if k.with = x.With; len(k.with) > 0 && slices.Min(k.with) < i {
 				v = interval{}
 			}
-			k.add(x.Change.Level, p.Correct.loss(v))
+			k.add(x.Change.Level, correctLoss(p.Correct, v))
 			out[g] = k
 		}
 	}
@@ -406,7 +406,7 @@ func (p *problem) effectCurves(layer int) map[changeKind]*effectCurves {
 
 // correction combines the factor between measured and mixed models ([timeModel]) with the
 // correction by earlier plans.
-func (p *problem) correction() Correction {
+func (p *problem) correction() study.Correction {
 	c := p.Correct
 	c.Gain = cmp.Or(c.Gain, 1) * p.timeModel.gain
 	return c

@@ -50,7 +50,7 @@ func (p *problem) plan() (*study.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &study.Plan{Goal: o.Goal, Loss: o.Loss.Name, Adds: p.metric.Adds}
+	out := &study.Plan{Goal: o.Goal, Loss: o.Loss.Name, Adds: p.metric.Adds, Correction: p.Correct}
 	if o.Speed != nil {
 		out.Speed = o.Speed.Name
 	}
@@ -109,7 +109,7 @@ func UniformPlan(o Options, change study.Change) (*study.Plan, error) {
 
 // planOf makes the plan of given points, without a front.
 func (p *problem) planOf(pick []int) *study.Plan {
-	out := &study.Plan{Goal: p.Goal, Loss: p.Loss.Name, Adds: p.metric.Adds}
+	out := &study.Plan{Goal: p.Goal, Loss: p.Loss.Name, Adds: p.metric.Adds, Correction: p.Correct}
 	if p.Speed != nil {
 		out.Speed = p.Speed.Name
 	}

@@ -318,11 +318,11 @@ func TestCorrection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Correct(p, *p.Predicted.Speedup.Median, m, Correction{}); got != (Correction{}) {
+	if got := Correct(p, *p.Predicted.Speedup.Median, m, study.Correction{}); got != (study.Correction{}) {
 		t.Errorf("a correction by nothing: %+v", got)
 	}
 	p.Measured = &study.Outcome{Speedup: value(4 / 3.1), Loss: value(2 * 0.01134)}
-	c := Correct(p, *p.Predicted.Speedup.Median, m, Correction{})
+	c := Correct(p, *p.Predicted.Speedup.Median, m, study.Correction{})
 	if !near(c.Gain, 0.5) || !near(c.Loss, 2) || c.Extra != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -334,16 +334,19 @@ func TestCorrection(t *testing.T) {
 	if got := changes(again); !slices.Equal(got, []float64{0, 0.5, 0.9}) || !near(best(again.Predicted.Loss), 2*0.00574) || !near(best(again.Predicted.LatencyS), 0.0033) {
 		t.Errorf("%v, loss %v, time %v", got, best(again.Predicted.Loss), best(again.Predicted.LatencyS))
 	}
+	if again.Correction != c || p.Correction != (study.Correction{}) {
+		t.Errorf("the plans say they were corrected by %+v and %+v, want %+v and nothing", again.Correction, p.Correction, c)
+	}
 	again.Measured = &study.Outcome{Speedup: again.Predicted.Speedup, Loss: again.Predicted.Loss}
 	if got := Correct(again, *again.Predicted.Speedup.Median, m, c); !near(got.Gain, c.Gain) || !near(got.Loss, c.Loss) {
 		t.Errorf("what came true is corrected: %+v, was %+v", got, c)
 	}
 	p.Predicted.Loss = value(0)
-	if got := Correct(p, *p.Predicted.Speedup.Median, m, Correction{}); got.Loss != 1 || !near(got.Extra, 0.01134) {
+	if got := Correct(p, *p.Predicted.Speedup.Median, m, study.Correction{}); got.Loss != 1 || !near(got.Extra, 0.01134) {
 		t.Errorf("an unexpected loss: %+v", got)
 	}
 	p.Measured.Loss = value(-0.01)
-	if got := Correct(p, *p.Predicted.Speedup.Median, m, Correction{}); got.Extra != 0 {
+	if got := Correct(p, *p.Predicted.Speedup.Median, m, study.Correction{}); got.Extra != 0 {
 		t.Errorf("an unexpected gain: %+v", got)
 	}
 }

@@ -70,6 +70,26 @@ test("values between levels are interpolated, others are unknown", () => {
   expect(model.layerTime(2, undefined)).toBeGreaterThan(0);
 });
 
+test("the correction of a plan scales savings and losses", () => {
+  const m = (median: number) => ({ kind: "measured", median });
+  const half = { structure: "filter", level: 0.5 };
+  const tied = { ...half, level: 0.9 };
+  const layers = [1, 2, 3].map((n) => ({ rows: 1, cols: 1, params: 1, zeros: 0, type: "float32", macs: n }));
+  const speed = {
+    target: "host", latency_s: m(5), changes: [],
+    layers: [0, 1, 2].map((layer) => ({ layer, latency_s: m(1) })),
+    points: [
+      { layer: 0, change: half, ratio: m(0.6), others: [{ layer: 1, ratio: m(0.5) }], rest_s: m(-0.2) },
+      { layer: 2, change: tied, ratio: m(0.1) },
+    ],
+  };
+  const loss = { metric: "accuracy", higher: true, base: m(0.9), changes: [], points: [{ layer: 0, change: half, value: m(0.8) }, { layer: 2, change: tied, value: m(0.7), with: [0, 2] }] };
+  const of = (c: object) => new Model({ layers } as never, speed as never, loss as never, c).predict([half, {}, tied]);
+  expect(of({})).toMatchObject({ time: expect.closeTo(2 - 0.2 + 0.6 + 0.5 + 0.1, 12), loss: expect.closeTo(0.1, 12) });
+  expect(of({ gain: 0.5, loss: 2, extra: 0.01 })).toMatchObject({ time: expect.closeTo(2 - 0.1 + 0.8 + 0.75 + 0.55, 12), loss: expect.closeTo(0.2 + 0.01 + 0.01, 12) });
+  expect(of({ gain: 20 }).time).toBe(0); // no layer takes less than nothing, nor does the rest
+});
+
 test("losses are those of the metric", () => {
   const of = (metric: string, base: number | undefined, value: number, higher = false) => {
     const m = { kind: "measured", median: value };

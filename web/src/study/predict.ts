@@ -3,7 +3,7 @@
 // multiply, times of layers add up, and losses add up as the metric says.
 import { best } from "../figures/quantities";
 import { denseTime, ratio } from "./data";
-import type { Change, Layer, Loss, Speed, SpeedPoint, Study } from "./types";
+import type { Change, Correction, Layer, Loss, Speed, SpeedPoint, Study } from "./types";
 
 /** Prediction is what changes are expected to give. Undefined figures are unknown. */
 export interface Prediction {
@@ -82,6 +82,8 @@ export class Model {
     readonly study: Study,
     readonly speed: Speed | undefined,
     readonly loss: Loss | undefined,
+    /** That of the plan: what an earlier plan taught when it was run. */
+    readonly correction: Correction = {},
   ) {
     this.bases = study.layers.map((_, i) => denseTime(speed, i) ?? 0);
     const sum = this.bases.reduce((a, b) => a + b, 0);
@@ -93,6 +95,7 @@ export class Model {
     for (const p of speed?.points ?? []) this.addSpeed(p);
     this.addLosses();
     this.fit();
+    this.gain *= correction.gain || 1;
   }
 
   /** Times were measured on a computer: conversions and the factor on savings count. */
@@ -135,6 +138,7 @@ export class Model {
       else x = Math.max(0, higher ? from - v : v - from);
       // Layers that change together have one loss, at the first of them.
       if (p.with?.length && Math.min(...p.with) < p.layer) x = 0;
+      x = x * (this.correction.loss || 1) + (this.correction.extra ?? 0);
       const k = kind(p.change);
       if (!this.losses[p.layer].has(k)) this.losses[p.layer].set(k, !p.change.format && p.change.structure !== "2:4" ? [[0, 0]] : []);
       put(this.losses[p.layer].get(k)!, p.change.level ?? 0, x);

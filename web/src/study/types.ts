@@ -197,6 +197,13 @@ export interface Plan {
   front?: FrontPoint[];
   adds?: string;
   moves?: NextStep[];
+  correction?: Correction;
+}
+
+export interface Correction {
+  gain?: number;
+  loss?: number;
+  extra?: number;
 }
 
 export interface BenchPoint {
