@@ -56,7 +56,6 @@ func bytes(a *asm) {
 	}
 	a.quadsWide(zmm)
 	a.gatherQuads(zmm)
-	a.lookup()
 	a.interleave()
 	a.reach()
 	for _, step := range []int{1, 2} {
@@ -506,50 +505,6 @@ func (a *asm) everyByte(name string) reg.VecVirtual {
 	a.VMOVD(g, x)
 	a.VPBROADCASTB(x, v)
 	return v
-}
-
-// lookup replaces n bytes by their entries in a table of 256.
-func (a *asm) lookup() {
-	a.function("lookupVNNI", "func(dst, src *byte, n int, table *byte)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	src := a.Load(a.Param("src"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	table := a.Load(a.Param("table"), a.GP64())
-	var t [4]reg.VecVirtual
-	for i := range t {
-		t[i] = a.ZMM()
-		a.VMOVDQU32(at(table, 64*i), t[i])
-	}
-	x, y := a.ZMM(), a.ZMM()
-	entries := func() {
-		a.VMOVDQA32(x, y)
-		a.VPMOVB2M(x, reg.K1)
-		a.VPERMI2B(t[1], t[0], x)
-		a.VPERMI2B(t[3], t[2], y)
-		a.VMOVDQU8(y, reg.K1, x)
-	}
-	a.Label("many")
-	a.SUBQ(operand.U8(64), n)
-	a.JLT(operand.LabelRef("rest"))
-	a.VMOVDQU32(at(src, 0), x)
-	entries()
-	a.VMOVDQU32(x, at(dst, 0))
-	a.ADDQ(operand.U8(64), src)
-	a.ADDQ(operand.U8(64), dst)
-	a.JMP(operand.LabelRef("many"))
-	a.Label("rest")
-	a.ADDQ(operand.U8(64), n)
-	a.JZ(operand.LabelRef("end"))
-	bits := a.GP64()
-	a.MOVQ(operand.I32(-1), bits)
-	a.BZHIQ(n, bits, bits)
-	a.KMOVQ(bits, reg.K2)
-	a.VMOVDQU8_Z(at(src, 0), reg.K2, x)
-	entries()
-	a.VMOVDQU8(x, reg.K2, at(dst, 0))
-	a.Label("end")
-	a.VZEROUPPER()
-	a.RET()
 }
 
 // lines writes lines of n bytes, each one or every other, wide as 16-bit differences to a zero

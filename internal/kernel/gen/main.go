@@ -45,6 +45,7 @@ var families = map[string]func(*asm){
 	"gemm_int8_amx":         amx,
 	"gemm_int8_avxvnni":     avxVNNI,
 	"gemm_int8_requant":     codeTiles,
+	"lookup":                lookups,
 	"lowbit_gemm":           fewBits,
 	"lowbit_int4_gemv":      fourBits,
 	"math_f32":              singles,

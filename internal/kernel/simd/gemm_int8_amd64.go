@@ -12,6 +12,7 @@ var intKernels = withAMX(family[Ints]{
 		widenInt8: widenInt8AVX2, widenUint8: widenUint8AVX2, reach: reachAVX2,
 		gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantiseSmallAny: requantiseSmallAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 		requantise16: requantise16AVX2, requantiseHalves: requantiseHalvesAVX2, splitFloats: halvesAVX2,
+		lookup: lookupAVX2,
 	},
 	AVXVNNI: &avxVNNI,
 	AVX512: {
@@ -25,6 +26,7 @@ var intKernels = withAMX(family[Ints]{
 		},
 		widenInt8: widenInt8AVX512, widenUint8: widenUint8AVX512, reach: reachAVX2,
 		gather: gatherPairsAVX512, requantise: requantiseAVX512, requantiseSmall: smallRequantAVX512, requantiseFew: requantiseAVX2, requantise16: requantise16AVX512, requantiseHalves: requantiseHalvesAVX512, splitFloats: halvesAVX512, splitBytes: apartAVX512, weave: weaveAVX512, lostBits: lostWordsAVX512,
+		lookup: lookupAVX2,
 	},
 	VNNI: {
 		Set: VNNI, Rows: 12, Cols: 32, Lanes: 16, Step: 32,

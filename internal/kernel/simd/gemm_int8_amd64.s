@@ -16931,50 +16931,6 @@ run:
 	VZEROUPPER
 	RET
 
-// func lookupVNNI(dst *byte, src *byte, n int, table *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, BMI2
-TEXT ·lookupVNNI(SB), NOSPLIT, $0-32
-	MOVQ      dst+0(FP), AX
-	MOVQ      src+8(FP), CX
-	MOVQ      n+16(FP), DX
-	MOVQ      table+24(FP), BX
-	VMOVDQU32 (BX), Z0
-	VMOVDQU32 64(BX), Z1
-	VMOVDQU32 128(BX), Z2
-	VMOVDQU32 192(BX), Z3
-
-many:
-	SUBQ      $0x40, DX
-	JLT       rest
-	VMOVDQU32 (CX), Z4
-	VMOVDQA32 Z4, Z5
-	VPMOVB2M  Z4, K1
-	VPERMI2B  Z1, Z0, Z4
-	VPERMI2B  Z3, Z2, Z5
-	VMOVDQU8  Z5, K1, Z4
-	VMOVDQU32 Z4, (AX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, AX
-	JMP       many
-
-rest:
-	ADDQ       $0x40, DX
-	JZ         end
-	MOVQ       $-1, BX
-	BZHIQ      DX, BX, BX
-	KMOVQ      BX, K2
-	VMOVDQU8.Z (CX), K2, Z4
-	VMOVDQA32  Z4, Z5
-	VPMOVB2M   Z4, K1
-	VPERMI2B   Z1, Z0, Z4
-	VPERMI2B   Z3, Z2, Z5
-	VMOVDQU8   Z5, K1, Z4
-	VMOVDQU8   Z4, K2, (AX)
-
-end:
-	VZEROUPPER
-	RET
-
 // func interleaveAVX2(dst *byte, src *byte, step int, n int, zero uint32)
 // Requires: AVX, AVX2
 TEXT ·interleaveAVX2(SB), NOSPLIT, $0-36

@@ -13,4 +13,5 @@ var avxVNNI = Ints{
 	widenInt8:   widenInt8AVX2, widenUint8: widenUint8AVX2,
 	gather: gatherPairsAVX2, requantiseFused: requantiseFusedAVX2, requantiseSmallAny: requantiseSmallAVX2, requantise: requantiseAVX2, requantiseFew: requantiseAVX2,
 	requantise16: requantise16AVX2, requantiseHalves: requantiseHalvesAVX2, splitFloats: halvesAVX2,
+	lookup: lookupAVX2,
 }

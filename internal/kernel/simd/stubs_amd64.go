@@ -2247,6 +2247,9 @@ func logarithmAVX2(dst, src *float32, n int, t *SingleTable)
 func logarithmAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
+func lookupAVX2(dst, src *byte, n int, table *byte)
+
+//go:noescape
 func lookupVNNI(dst, src *byte, n int, table *byte)
 
 //go:noescape
