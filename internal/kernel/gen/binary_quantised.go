@@ -25,6 +25,9 @@ func pairs(a *asm) {
 		a.pair(w, "square", "S16")
 		a.pair(w, "leaky", "S16")
 	}
+	for _, codes := range []string{"U8", "S8"} {
+		a.scaledProduct(codes)
+	}
 }
 
 // Places of the fields of simd.Pair, in 32-bit words.
@@ -37,6 +40,8 @@ const (
 	pairZero   = pairTwice + 4
 	pairLo     = pairZero + 1
 	pairHi     = pairLo + 1
+	pairScale  = pairHi + 1
+	pairBias   = pairScale + 1
 )
 
 // scaler multiplies 32-bit numbers as requantiseRows does; the sign counts where it is asked for,
@@ -248,6 +253,106 @@ func (a *asm) pair(w width, kind, codes string) {
 		a.loop(left, 1, func() { body(nil) }, step{to, size})
 	}
 	a.LEAQ(operand.Mem{Base: dst, Index: n, Scale: uint8(size / values)}, dst)
+	a.ADDQ(a.argument("stepA"), rowA)
+	a.ADDQ(a.argument("stepB"), rowB)
+	a.DECQ(rows)
+	a.JNZ(operand.LabelRef("row"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// scaledProduct writes [asm.pair] for products that a multiplication in float32 scales: 16 codes at
+// a time, then 8. The bias goes away from zero.
+func (a *asm) scaledProduct(codes string) {
+	a.function("pairscaled"+codes+"AVX2", "func(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	rowA := a.Load(a.Param("a"), a.GP64())
+	rowB := a.Load(a.Param("b"), a.GP64())
+	rows := a.Load(a.Param("rows"), a.GP64())
+	n := a.Load(a.Param("n"), a.GP64())
+	q := a.Load(a.Param("q"), a.GP64())
+	spread := func(broadcast func(...operand.Op), i int) reg.VecVirtual {
+		v := a.YMM()
+		broadcast(at(q, 4*i), v)
+		return v
+	}
+	words := func(ops ...operand.Op) { a.VPBROADCASTW(ops[0], ops[1]) }
+	bytes := func(ops ...operand.Op) { a.VPBROADCASTB(ops[0], ops[1]) }
+	floats := func(ops ...operand.Op) { a.VBROADCASTSS(ops[0], ops[1]) }
+	zeroA, zeroB, zero := spread(words, pairZeroA), spread(words, pairZeroB), spread(words, pairZero)
+	lo, hi := spread(bytes, pairLo), spread(bytes, pairHi)
+	scale, bias, sign := spread(floats, pairScale), spread(floats, pairBias), a.YMM()
+	a.VPCMPEQD(sign, sign, sign)
+	a.VPSLLD(operand.U8(31), sign, sign)
+	widen, pack, top, bottom := a.VPMOVZXBW, a.VPACKUSWB, a.VPMINUB, a.VPMAXUB
+	if codes == "S8" {
+		widen, pack, top, bottom = a.VPMOVSXBW, a.VPACKSSWB, a.VPMINSB, a.VPMAXSB
+	}
+	pa, pb, byA, byB, left, to := a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64(), a.GP64()
+	a.Label("row")
+	a.MOVQ(n, left)
+	a.MOVQ(dst, to)
+	a.MOVQ(rowA, pa)
+	a.MOVQ(rowB, pb)
+	a.MOVQ(operand.U32(16), byA)
+	a.MOVQ(byA, byB)
+	a.standing(1, rowA, pa, byA, false)
+	a.standing(2, rowB, pb, byB, false)
+	some := func(size int) {
+		of := func(v reg.Register) reg.Register {
+			if size == 8 {
+				return v.(reg.Vec).AsX()
+			}
+			return v
+		}
+		u, v, low, high := of(a.YMM()), of(a.YMM()), of(a.YMM()), of(a.YMM())
+		widen(at(pa, 0), u)
+		widen(at(pb, 0), v)
+		a.VPSUBW(of(zeroA), u, u)
+		a.VPSUBW(of(zeroB), v, v)
+		a.VPMULLW(v, u, low)
+		a.VPMULHW(v, u, high)
+		a.VPUNPCKLWD(high, low, u)
+		a.VPUNPCKHWD(high, low, v)
+		for _, x := range []reg.Register{u, v} {
+			b := of(a.YMM())
+			a.VCVTDQ2PS(x, x)
+			a.VANDPS(of(sign), x, b)
+			a.VORPS(of(bias), b, b)
+			a.VFMADD213PS(b, of(scale), x)
+			a.VCVTPS2DQ(x, x)
+		}
+		a.VPACKSSDW(v, u, u)
+		a.VPADDSW(of(zero), u, u)
+		x, upper := u.(reg.Vec).AsX(), a.XMM()
+		if size == 16 {
+			a.VEXTRACTI128(operand.U8(1), u, upper)
+			pack(upper, x, x)
+		} else {
+			pack(x, x, x)
+		}
+		bottom(lo.AsX(), x, x)
+		top(hi.AsX(), x, x)
+		if size == 16 {
+			a.VMOVDQU(x, at(to, 0))
+		} else {
+			a.VMOVQ(x, at(to, 0))
+		}
+	}
+	a.Label("sixteen")
+	a.SUBQ(operand.U8(16), left)
+	a.JLT(operand.LabelRef("eight"))
+	some(16)
+	a.ADDQ(byA, pa)
+	a.ADDQ(byB, pb)
+	a.ADDQ(operand.U8(16), to)
+	a.JMP(operand.LabelRef("sixteen"))
+	a.Label("eight")
+	a.CMPQ(left, operand.I8(-8))
+	a.JLT(operand.LabelRef("next"))
+	some(8)
+	a.Label("next")
+	a.ADDQ(n, dst)
 	a.ADDQ(a.argument("stepA"), rowA)
 	a.ADDQ(a.argument("stepB"), rowB)
 	a.DECQ(rows)

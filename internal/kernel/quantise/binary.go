@@ -1,6 +1,7 @@
 package quantise
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/opmeter/opmeter/internal/kernel/fixed"
@@ -22,7 +23,62 @@ type Binary[T Integer] struct {
 // ok is false if no SIMD kernel supports the parameters.
 func NewMul[T Integer](zeroA, zeroB int32, m fixed.Multiplier, zero, lo, hi int32) (p *Binary[T], ok bool) {
 	p = &Binary[T]{kind: simd.PairProduct, q: simd.Pair{ZeroA: zeroA, ZeroB: zeroB, Zero: zero, Lo: lo, Hi: hi}}
-	return p, p.finish(m)
+	if ok = p.finish(m); ok && unsafe.Sizeof(T(0)) == 1 && p.f.Scales() {
+		var same bool
+		if p.q.Scale, p.q.Bias, same = floatScale(m, mostProduct, lo-zero, hi-zero); same {
+			p.kind = simd.PairScaled
+		}
+	}
+	return p, ok
+}
+
+// mostProduct is at least the magnitude of a product of two 8-bit values minus their zero points.
+const mostProduct = 383 * 383
+
+// floatScale finds float32 numbers for [simd.PairScaled] that give the same integers as m, clamped
+// to lo and hi, for products of at most the given magnitude. Both rise with the product, so that
+// they are the same if they step at the same products.
+func floatScale(m fixed.Multiplier, most, lo, hi int32) (scale, bias float32, ok bool) {
+	exact := math.Ldexp(float64(m.M), m.Shift-31)
+	var steps []int32 // the least product for each result above lo
+	for v := lo + 1; v <= hi; v++ {
+		p := int32(min(max(math.Ceil((float64(v)-0.5)/exact)-1, -float64(most)), float64(most)))
+		for p > -most && m.Apply(p-1) >= v {
+			p--
+		}
+		for p < most && m.Apply(p) < v {
+			p++
+		}
+		steps = append(steps, p)
+	}
+	same := func() bool {
+		for i, p := range steps {
+			v := lo + 1 + int32(i)
+			if p > -most && scaledProduct(p-1, scale, bias) >= v || (scaledProduct(p, scale, bias) >= v) != (m.Apply(p) >= v) {
+				return false
+			}
+		}
+		return true
+	}
+	half := 0.0
+	if m.Shift < 0 {
+		half = math.Ldexp(0.5, m.Shift) // the first of two roundings moves the border by half of its unit
+	}
+	for ulps := range int32(32) {
+		away := (ulps + 1) / 2 * (2*(ulps&1) - 1)
+		scale = math.Float32frombits(uint32(int32(math.Float32bits(float32(exact))) + away))
+		for _, more := range []float64{0, 0x1p-12, -0x1p-12} {
+			if bias = float32(half * (1 + more)); same() {
+				return scale, bias, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// scaledProduct is what [simd.PairScaled] computes of a product. The sum in float64 is exact.
+func scaledProduct(p int32, scale, bias float32) int32 {
+	return int32(math.RoundToEven(float64(float32(float64(p)*float64(scale) + math.Copysign(float64(bias), float64(p))))))
 }
 
 // NewAdd adds or subtracts values minus their zero points, shifted left by shift, at most 20,

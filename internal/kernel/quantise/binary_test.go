@@ -162,3 +162,30 @@ func bytePair[T int8 | uint8](kind string, za, zb int32, sa, sb, so float64, ma,
 	}
 	return p, up, m, ok
 }
+
+// TestFloatScale compares the float32 form of multipliers with the fixed-point one for all
+// products. Most multipliers have such a form.
+func TestFloatScale(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 3))
+	found := 0
+	const tries = 60
+	for range tries {
+		m := fixed.FromReal((0.5 + r.Float64()) / float64(int(2)<<r.IntN(10)))
+		zero := int32(r.IntN(256)) - 128
+		lo, hi := -128-zero, 127-zero
+		scale, bias, ok := floatScale(m, mostProduct, lo, hi)
+		if !ok {
+			continue
+		}
+		found++
+		for p := int32(-mostProduct); p <= mostProduct; p++ {
+			if got, want := min(max(scaledProduct(p, scale, bias), lo), hi), min(max(m.Apply(p), lo), hi); got != want {
+				t.Fatalf("%d times %v gives %d, want %d", p, m, got, want)
+			}
+		}
+	}
+	if found < tries*4/5 {
+		t.Errorf("%d of %d multipliers have a float32 form", found, tries)
+	}
+}

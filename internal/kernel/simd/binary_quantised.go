@@ -30,6 +30,8 @@ type PairKind uint8
 //   - PairSquare is the square of the difference. For 16 bits, the operands of the difference are
 //     half of a - ZeroA, rounded up, and the scaled b - ZeroB.
 //   - PairLeaky has no b: for negative values it uses (a - ZeroA) << ZeroB.
+//   - PairScaled is PairProduct in float32: the product is multiplied by Scale, the Bias added with
+//     the product's sign, and the sum rounded to the nearest integer, ties to even.
 const (
 	PairSum PairKind = iota
 	PairDifference
@@ -38,6 +40,7 @@ const (
 	PairPRelu
 	PairSquare
 	PairLeaky
+	PairScaled
 
 	pairKinds = iota
 )
@@ -65,7 +68,11 @@ type Pair struct {
 	Shift        int32
 	B, Result    Scaling
 	Zero, Lo, Hi int32 // of the result
+	Scale, Bias  float32
 }
+
+// Scales reports whether 8-bit values have a kernel for PairScaled.
+func (f *Pairs) Scales() bool { return f.kernels[PairScaled][0] != nil }
 
 // Combine computes rows of n results, which are adjacent, from quantised operands a and b, signed
 // or not. Rows of the operands are stepA and stepB values apart. The operand single (1 for a, 2
@@ -74,7 +81,7 @@ func (f *Pairs) Combine(kind PairKind, dst, a, b []uint8, n, stepA, stepB, singl
 	combine(f.kernels[kind][boolIndex(signed)], f.anyLength, dst, a, b, n, stepA, stepB, single, q)
 }
 
-// CombineWords is Combine for signed 16-bit values, for all kinds but PairPRelu.
+// CombineWords is Combine for signed 16-bit values, for all kinds but PairPRelu and PairScaled.
 func (f *Pairs) CombineWords(kind PairKind, dst, a, b []int16, n, stepA, stepB, single int, q *Pair) {
 	combine(f.kernels16[kind], f.anyLength, dst, a, b, n, stepA, stepB, single, q)
 }

@@ -10,6 +10,7 @@ var pairKernels = family[Pairs]{
 			{pairproductU8AVX2, pairproductS8AVX2},
 			{pairpreluU8AVX2, pairpreluS8AVX2},
 			{pairsquareU8AVX2, pairsquareS8AVX2},
+			PairScaled: {pairscaledU8AVX2, pairscaledS8AVX2},
 		},
 		kernels16: [pairKinds]pairKernel[int16]{
 			PairSum: pairsumS16AVX2, PairDifference: pairdifferenceS16AVX2, PairReverse: pairreverseS16AVX2, PairProduct: pairproductS16AVX2, PairSquare: pairsquareS16AVX2, PairLeaky: pairleakyS16AVX2,

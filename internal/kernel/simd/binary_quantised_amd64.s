@@ -4747,3 +4747,227 @@ codes_end:
 	JNZ  row
 	VZEROUPPER
 	RET
+
+// func pairscaledU8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·pairscaledU8AVX2(SB), NOSPLIT, $64-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	VPBROADCASTW (DI), Y0
+	VPBROADCASTW 4(DI), Y1
+	VPBROADCASTW 44(DI), Y2
+	VPBROADCASTB 48(DI), Y3
+	VPBROADCASTB 52(DI), Y4
+	VBROADCASTSS 56(DI), Y5
+	VBROADCASTSS 60(DI), Y6
+	VPCMPEQD     Y7, Y7, Y7
+	VPSLLD       $0x1f, Y7, Y7
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y8
+	VMOVUPS      Y8, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y8
+	VMOVUPS      Y8, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
+sixteen:
+	SUBQ         $0x10, R11
+	JLT          eight
+	VPMOVZXBW    (DI), Y8
+	VPMOVZXBW    (R8), Y9
+	VPSUBW       Y0, Y8, Y8
+	VPSUBW       Y1, Y9, Y9
+	VPMULLW      Y9, Y8, Y10
+	VPMULHW      Y9, Y8, Y9
+	VPUNPCKLWD   Y9, Y10, Y8
+	VPUNPCKHWD   Y9, Y10, Y9
+	VCVTDQ2PS    Y8, Y8
+	VANDPS       Y7, Y8, Y10
+	VORPS        Y6, Y10, Y10
+	VFMADD213PS  Y10, Y5, Y8
+	VCVTPS2DQ    Y8, Y8
+	VCVTDQ2PS    Y9, Y9
+	VANDPS       Y7, Y9, Y10
+	VORPS        Y6, Y10, Y10
+	VFMADD213PS  Y10, Y5, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPACKSSDW    Y9, Y8, Y8
+	VPADDSW      Y2, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPACKUSWB    X9, X8, X8
+	VPMAXUB      X3, X8, X8
+	VPMINUB      X4, X8, X8
+	VMOVDQU      X8, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	JMP          sixteen
+
+eight:
+	CMPQ        R11, $-8
+	JLT         next
+	VPMOVZXBW   (DI), X8
+	VPMOVZXBW   (R8), X9
+	VPSUBW      X0, X8, X8
+	VPSUBW      X1, X9, X9
+	VPMULLW     X9, X8, X10
+	VPMULHW     X9, X8, X9
+	VPUNPCKLWD  X9, X10, X8
+	VPUNPCKHWD  X9, X10, X9
+	VCVTDQ2PS   X8, X8
+	VANDPS      X7, X8, X10
+	VORPS       X6, X10, X10
+	VFMADD213PS X10, X5, X8
+	VCVTPS2DQ   X8, X8
+	VCVTDQ2PS   X9, X9
+	VANDPS      X7, X9, X10
+	VORPS       X6, X10, X10
+	VFMADD213PS X10, X5, X9
+	VCVTPS2DQ   X9, X9
+	VPACKSSDW   X9, X8, X8
+	VPADDSW     X2, X8, X8
+	VPACKUSWB   X8, X8, X8
+	VPMAXUB     X3, X8, X8
+	VPMINUB     X4, X8, X8
+	VMOVQ       X8, (R12)
+
+next:
+	ADDQ SI, AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func pairscaledS8AVX2(dst *byte, a *byte, b *byte, rows int, n int, stepA int, stepB int, single int, q *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·pairscaledS8AVX2(SB), NOSPLIT, $64-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         q+64(FP), DI
+	VPBROADCASTW (DI), Y0
+	VPBROADCASTW 4(DI), Y1
+	VPBROADCASTW 44(DI), Y2
+	VPBROADCASTB 48(DI), Y3
+	VPBROADCASTB 52(DI), Y4
+	VBROADCASTSS 56(DI), Y5
+	VBROADCASTSS 60(DI), Y6
+	VPCMPEQD     Y7, Y7, Y7
+	VPSLLD       $0x1f, Y7, Y7
+
+row:
+	MOVQ         SI, R11
+	MOVQ         AX, R12
+	MOVQ         CX, DI
+	MOVQ         DX, R8
+	MOVQ         $0x00000010, R9
+	MOVQ         R9, R10
+	CMPQ         single+56(FP), $0x01
+	JNE          moves1
+	VPBROADCASTB (CX), Y8
+	VMOVUPS      Y8, (SP)
+	LEAQ         (SP), DI
+	XORQ         R9, R9
+
+moves1:
+	CMPQ         single+56(FP), $0x02
+	JNE          moves2
+	VPBROADCASTB (DX), Y8
+	VMOVUPS      Y8, 32(SP)
+	LEAQ         32(SP), R8
+	XORQ         R10, R10
+
+moves2:
+sixteen:
+	SUBQ         $0x10, R11
+	JLT          eight
+	VPMOVSXBW    (DI), Y8
+	VPMOVSXBW    (R8), Y9
+	VPSUBW       Y0, Y8, Y8
+	VPSUBW       Y1, Y9, Y9
+	VPMULLW      Y9, Y8, Y10
+	VPMULHW      Y9, Y8, Y9
+	VPUNPCKLWD   Y9, Y10, Y8
+	VPUNPCKHWD   Y9, Y10, Y9
+	VCVTDQ2PS    Y8, Y8
+	VANDPS       Y7, Y8, Y10
+	VORPS        Y6, Y10, Y10
+	VFMADD213PS  Y10, Y5, Y8
+	VCVTPS2DQ    Y8, Y8
+	VCVTDQ2PS    Y9, Y9
+	VANDPS       Y7, Y9, Y10
+	VORPS        Y6, Y10, Y10
+	VFMADD213PS  Y10, Y5, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPACKSSDW    Y9, Y8, Y8
+	VPADDSW      Y2, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPACKSSWB    X9, X8, X8
+	VPMAXSB      X3, X8, X8
+	VPMINSB      X4, X8, X8
+	VMOVDQU      X8, (R12)
+	ADDQ         R9, DI
+	ADDQ         R10, R8
+	ADDQ         $0x10, R12
+	JMP          sixteen
+
+eight:
+	CMPQ        R11, $-8
+	JLT         next
+	VPMOVSXBW   (DI), X8
+	VPMOVSXBW   (R8), X9
+	VPSUBW      X0, X8, X8
+	VPSUBW      X1, X9, X9
+	VPMULLW     X9, X8, X10
+	VPMULHW     X9, X8, X9
+	VPUNPCKLWD  X9, X10, X8
+	VPUNPCKHWD  X9, X10, X9
+	VCVTDQ2PS   X8, X8
+	VANDPS      X7, X8, X10
+	VORPS       X6, X10, X10
+	VFMADD213PS X10, X5, X8
+	VCVTPS2DQ   X8, X8
+	VCVTDQ2PS   X9, X9
+	VANDPS      X7, X9, X10
+	VORPS       X6, X10, X10
+	VFMADD213PS X10, X5, X9
+	VCVTPS2DQ   X9, X9
+	VPACKSSDW   X9, X8, X8
+	VPADDSW     X2, X8, X8
+	VPACKSSWB   X8, X8, X8
+	VPMAXSB     X3, X8, X8
+	VPMINSB     X4, X8, X8
+	VMOVQ       X8, (R12)
+
+next:
+	ADDQ SI, AX
+	ADDQ stepA+40(FP), CX
+	ADDQ stepB+48(FP), DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET

@@ -2673,6 +2673,12 @@ func pairreverseU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pa
 func pairreverseU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
+func pairscaledS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairscaledU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
 func pairsquareS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
