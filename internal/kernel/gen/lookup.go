@@ -10,11 +10,11 @@ func lookups(a *asm) {
 	a.lookup()
 }
 
-// lookupNarrow is lookup for n bytes, a multiple of 64, with shuffles of 16 bytes. Byte x less 16·j
-// selects an entry of shuffle j while its highest bit is clear: that is for the last eight j up to
-// x/16. The subtraction wraps until the upper half has become the lower one, then saturates. What is
-// selected is combined by exclusive or, so that row j has what turns row j-1 into row j, less what
-// no longer is in the last eight.
+// lookupNarrow is lookup for n bytes, a multiple of 64, with shuffles of 16 bytes. Byte x less
+// 16·j selects an entry of shuffle j while its highest bit is clear: for the last eight j up to
+// x/16. The subtraction wraps until the upper half has become the lower one, then saturates.
+// Entries combine by exclusive or: row j has what turns row j-1 into row j, less what has left
+// the last eight.
 func (a *asm) lookupNarrow() {
 	a.function("lookupAVX2", "func(dst, src *byte, n int, table *byte)")
 	dst := a.Load(a.Param("dst"), a.GP64())

@@ -33,6 +33,8 @@ const (
 	singleMiddle   = 32 * (iota + 28) // the bits of √½
 	singleFraction = 32 * (iota + 28) // the bits below the exponent
 	singleInf      = 32 * (iota + 28)
+	singleThree    = 32 * (iota + 28)
+	singleSix      = 32 * (iota + 28)
 	singleHalf     = singleFactors + 5*32
 	singleSixth    = singleFactors + 4*32
 )
@@ -45,6 +47,7 @@ func singles(a *asm) {
 	a.single("gelu", (*singleLoop).gelu)
 	a.single("geluTanh", (*singleLoop).geluTanh)
 	a.single("hardSwish", (*singleLoop).hardSwish)
+	a.single("libmHardSwish", (*singleLoop).libmHardSwish)
 	a.single("exponential", (*singleLoop).exponential)
 	a.single("logarithm", (*singleLoop).logarithm)
 	a.singleWide("exponential", (*wideLoop).exponential)
@@ -62,6 +65,7 @@ func singles(a *asm) {
 	a.singleWide("gelu", (*wideLoop).gelu)
 	a.singleWide("geluTanh", (*wideLoop).geluTanh)
 	a.singleWide("hardSwish", (*wideLoop).hardSwish)
+	a.singleWide("libmHardSwish", (*wideLoop).libmHardSwish)
 	a.expSumWide()
 }
 
@@ -146,6 +150,18 @@ func (c *singleLoop) hardSwish(x reg.VecVirtual) reg.VecVirtual {
 	c.VMAXPS(y, zero, y)
 	c.VMINPS(y, one, y)
 	c.VMULPS(x, y, y)
+	return y
+}
+
+// libmHardSwish is x·min(max(x+3, 0), 6)/6, rounded after each step.
+func (c *singleLoop) libmHardSwish(x reg.VecVirtual) reg.VecVirtual {
+	y, zero, six := c.load(singleThree), c.YMM(), c.load(singleSix)
+	c.VXORPS(zero, zero, zero)
+	c.VADDPS(y, x, y)
+	c.VMAXPS(y, zero, y)
+	c.VMINPS(y, six, y)
+	c.VMULPS(x, y, y)
+	c.VDIVPS(six, y, y)
 	return y
 }
 
@@ -395,6 +411,17 @@ func (c *wideLoop) hardSwish(x reg.VecVirtual) reg.VecVirtual {
 	c.VMAXPS(y, zero, y)
 	c.VMINPS(y, c.one, y)
 	c.VMULPS(x, y, y)
+	return y
+}
+
+func (c *wideLoop) libmHardSwish(x reg.VecVirtual) reg.VecVirtual {
+	y, zero, six := c.load(singleThree), c.ZMM(), c.load(singleSix)
+	c.VPXORD(zero, zero, zero)
+	c.VADDPS(y, x, y)
+	c.VMAXPS(y, zero, y)
+	c.VMINPS(y, six, y)
+	c.VMULPS(x, y, y)
+	c.VDIVPS(six, y, y)
 	return y
 }
 

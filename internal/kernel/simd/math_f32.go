@@ -7,7 +7,7 @@ import (
 
 // SingleTable holds the constants of functions in float32 arithmetic. The assembly depends on
 // their order.
-type SingleTable [54][8]float32
+type SingleTable [56][8]float32
 
 // singleTable holds coefficients that were fitted at Chebyshev nodes to three functions: erf(x)/x
 // - 1 in x² up to 0.93, ln(1-erf(x))/x + 1 in x from 0.9 to 4, and (tanh(x)/x - 1)/x² in x² up to
@@ -26,7 +26,7 @@ var singleTable = func() (t SingleTable) {
 		2 * 0.7978845608028654 * 0.044715, 2 * 0.7978845608028654,
 		minExp,
 		2. / 15, 2. / 13, 2. / 11, 2. / 9, 2. / 7, 2. / 5, 2. / 3, 2,
-		104, 0x1p-126, 1 << 23, 23, math.Float32frombits(0x3f3504f3), math.Float32frombits(0x007fffff), float32(math.Inf(1)),
+		104, 0x1p-126, 1 << 23, 23, math.Float32frombits(0x3f3504f3), math.Float32frombits(0x007fffff), float32(math.Inf(1)), 3, 6,
 	} {
 		for k := range t[i] {
 			t[i][k] = v
@@ -86,6 +86,9 @@ func (c *Curves) GeluTanh(dst, src []float32) { c.unary(dst, src, c.geluTanh) }
 // HardSwish writes src·min(max(src/6 + 1/2, 0), 1) for all elements. The error is at most 2.5
 // units in the last place above -1, and 1e-6 below.
 func (c *Curves) HardSwish(dst, src []float32) { c.unary(dst, src, c.hardSwish) }
+
+// LibmHardSwish writes src·min(max(src+3, 0), 6)/6 for all elements, rounded after each step.
+func (c *Curves) LibmHardSwish(dst, src []float32) { c.unary(dst, src, c.libmHardSwish) }
 
 // Exp writes e^src for all elements. The error is at most 2 units in the last place.
 func (c *Curves) Exp(dst, src []float32) { c.unary(dst, src, c.exponential) }

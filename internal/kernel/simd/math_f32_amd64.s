@@ -391,6 +391,32 @@ step:
 	VZEROUPPER
 	RET
 
+// func libmHardSwishAVX2(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX
+TEXT ·libmHardSwishAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ t+24(FP), DX
+	MOVQ n+16(FP), BX
+
+step:
+	VMOVUPS (CX), Y0
+	VMOVUPS 1728(DX), Y1
+	VMOVUPS 1760(DX), Y3
+	VXORPS  Y2, Y2, Y2
+	VADDPS  Y1, Y0, Y1
+	VMAXPS  Y1, Y2, Y1
+	VMINPS  Y1, Y3, Y1
+	VMULPS  Y0, Y1, Y1
+	VDIVPS  Y3, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x08, BX
+	JNZ     step
+	VZEROUPPER
+	RET
+
 // func exponentialAVX2(dst *float32, src *float32, n int, t *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·exponentialAVX2(SB), NOSPLIT, $0-32
@@ -1994,6 +2020,55 @@ few:
 	VMINPS           Z3, Z0, Z3
 	VMULPS           Z1, Z3, Z3
 	VMOVUPS          Z3, K1, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func libmHardSwishAVX512(dst *float32, src *float32, n int, t *byte)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·libmHardSwishAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+24(FP), DX
+	VBROADCASTSS 32(DX), Z0
+	VBROADCASTSS 192(DX), Z0
+	VBROADCASTSS 416(DX), Z0
+	MOVQ         n+16(FP), BX
+
+many:
+	SUBQ         $0x10, BX
+	JLT          few
+	VMOVUPS      (CX), Z0
+	VBROADCASTSS 1728(DX), Z3
+	VBROADCASTSS 1760(DX), Z4
+	VPXORD       Z1, Z1, Z1
+	VADDPS       Z3, Z0, Z3
+	VMAXPS       Z3, Z1, Z3
+	VMINPS       Z3, Z4, Z3
+	VMULPS       Z0, Z3, Z3
+	VDIVPS       Z4, Z3, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	JMP          many
+
+few:
+	ADDQ         $0x10, BX
+	JZ           end
+	MOVQ         $-1, SI
+	BZHIQ        BX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX), K1, Z0
+	VBROADCASTSS 1728(DX), Z1
+	VBROADCASTSS 1760(DX), Z3
+	VPXORD       Z2, Z2, Z2
+	VADDPS       Z1, Z0, Z1
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
+	VMULPS       Z0, Z1, Z1
+	VDIVPS       Z3, Z1, Z1
+	VMOVUPS      Z1, K1, (AX)
 
 end:
 	VZEROUPPER

@@ -31,6 +31,10 @@ func TestSingles(t *testing.T) {
 				{"silu", vecmath.SiluTo, func(x float64) float64 { return math.Max(x, -200) / (1 + math.Exp(-x)) }, 3, 1e-38},
 				// Far below zero, the rounding of the exponent counts; finally the result is
 				// zero.
+				{"hardswish of libm", func(dst, src []float32) { simd.CurveKernels().LibmHardSwish(dst, src) }, func(x float64) float64 {
+					v := float32(x)
+					return float64(float32(v*min(max(v+3, 0), 6)) / 6)
+				}, 0, 0},
 				{"hardswish", func(dst, src []float32) { simd.CurveKernels().HardSwish(dst, src) }, func(x float64) float64 {
 					return x * math.Min(math.Max(float64(float32(1)/6)*x+0.5, 0), 1)
 				}, 2.5, 1e-6},

@@ -21,7 +21,7 @@ type Curves struct {
 	// Functions in float32 arithmetic. With anyLength they take any number of values, else a multiple
 	// of 8.
 	anyLength                                bool
-	hardSwish                                func(dst, src *float32, n int, t *SingleTable)
+	hardSwish, libmHardSwish                 func(dst, src *float32, n int, t *SingleTable)
 	sigmoid, erf, tanh, silu, gelu, geluTanh func(dst, src *float32, n int, t *SingleTable)
 	exponential, logarithm                   func(dst, src *float32, n int, t *SingleTable)
 	softplus, mish, sin, cos                 func(dst, src *float32, n int, t *SingleTable)

@@ -2211,6 +2211,12 @@ func libmExpAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable)
 func libmExpAVX512(dst, src *float32, n int, top, beta float32, t *LibmTable)
 
 //go:noescape
+func libmHardSwishAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func libmHardSwishAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
 func libmLogAVX512(dst, src *float32, n int, t *float64)
 
 //go:noescape

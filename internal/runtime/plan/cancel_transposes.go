@@ -56,8 +56,8 @@ func cancelTransposes(g *Graph) {
 	g.InferAll()
 }
 
-// permutation returns how task i permutes the axes of its input; nil if it is not a transposition or
-// the permutation is unknown.
+// permutation returns how task i permutes the axes of its input; nil if it is not a transposition
+// or the permutation is unknown.
 func (g *Graph) permutation(i int) []int {
 	t := &g.Tasks[i]
 	n := t.Node

@@ -10,8 +10,8 @@ import (
 	"github.com/opmeter/opmeter/internal/runtime/plan"
 )
 
-// TestCancelTransposes puts element-wise operators between two transpositions, and compares with the
-// same operators run one by one. The transpositions vanish if one is the inverse of the other,
+// TestCancelTransposes puts element-wise operators between two transpositions, and compares with
+// the same operators run one by one. The transpositions vanish if one is the inverse of the other,
 // nothing else reads a value between them, and constants have one element.
 func TestCancelTransposes(t *testing.T) {
 	t.Parallel()

@@ -329,6 +329,10 @@ var swish = struct {
 
 // hardSwish writes x·min(max(x+3, 0), 6)/6, rounded after each step; dst may be src.
 func hardSwish(dst, src []float32) {
+	if c := simd.CurveKernels(); c != nil {
+		c.LibmHardSwish(dst, src)
+		return
+	}
 	workspace := swishWorkspaces.Get().(*[element.Block]float32)
 	defer swishWorkspaces.Put(workspace)
 	for len(dst) > 0 {
