@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -17,11 +19,11 @@ func (a *asm) scales(places operand.Mem) {
 	a.quantiseRows(true)
 	a.rowPairs()
 	a.lessTimes()
-	for _, signed := range []bool{false, true} {
-		a.dequantise(signed)
-	}
-	for _, signed := range []bool{false, true} {
-		a.dequantise16(signed)
+	for _, w := range []width{ymm, zmm} {
+		for _, signed := range []bool{false, true} {
+			a.dequantise(w, 8, signed)
+			a.dequantise(w, 16, signed)
+		}
 	}
 	a.quantise16(false)
 	a.quantise16(true)
@@ -78,20 +80,27 @@ func (a *asm) quantise16(away bool) {
 	a.RET()
 }
 
-// dequantise16 is dequantise for codes of 16 bits.
-func (a *asm) dequantise16(signed bool) {
-	name := "dequantiseU16AVX512"
-	if signed {
-		name = "dequantiseS16AVX512"
+// dequantise writes (src - zero)·scale for codes of 8 or 16 bits. With 256-bit registers n is a
+// multiple of 8.
+func (a *asm) dequantise(w width, bits int, signed bool) {
+	of := "byte"
+	if bits == 16 {
+		of = "uint16"
 	}
-	a.function(name, "func(dst *float32, src *uint16, n int, zero int32, scale float32)")
+	a.function(fmt.Sprintf("dequantise%s%d%s", signName(signed)[:1], bits, w.set), "func(dst *float32, src *"+of+", n int, zero int32, scale float32)")
 	dst := a.Load(a.Param("dst"), a.GP64())
 	src := a.Load(a.Param("src"), a.GP64())
 	n := a.Load(a.Param("n"), a.GP64())
-	zero, scale := a.spread512("zero"), a.spread512("scale")
-	a.masked("words", n, 16, func(mask reg.Register) {
-		x := a.ZMM()
+	spread := a.spreadParam
+	if w.masks {
+		spread = a.spread512
+	}
+	zero, scale := spread("zero"), spread("scale")
+	each := func(mask reg.Register) {
+		x := a.vec(w)
 		switch {
+		case bits == 8:
+			a.widenBytes(at(src, 0), mask, signed, x)
 		case signed && mask != nil:
 			a.VPMOVSXWD_Z(at(src, 0), mask, x)
 		case signed:
@@ -105,26 +114,13 @@ func (a *asm) dequantise16(signed bool) {
 		a.VCVTDQ2PS(x, x)
 		a.VMULPS(scale, x, x)
 		a.storeFloats(x, mask, at(dst, 0))
-	}, step{src, 32}, step{dst, 64})
-	a.VZEROUPPER()
-	a.RET()
-}
-
-// dequantise writes (src - zero)·scale.
-func (a *asm) dequantise(signed bool) {
-	a.function("dequantise"+signName(signed)+"AVX512", "func(dst *float32, src *byte, n int, zero int32, scale float32)")
-	dst := a.Load(a.Param("dst"), a.GP64())
-	src := a.Load(a.Param("src"), a.GP64())
-	n := a.Load(a.Param("n"), a.GP64())
-	zero, scale := a.spread512("zero"), a.spread512("scale")
-	a.masked("codes", n, 16, func(mask reg.Register) {
-		x := a.ZMM()
-		a.widenBytes(at(src, 0), mask, signed, x)
-		a.VPSUBD(zero, x, x)
-		a.VCVTDQ2PS(x, x)
-		a.VMULPS(scale, x, x)
-		a.storeFloats(x, mask, at(dst, 0))
-	}, step{src, 16}, step{dst, 64})
+	}
+	steps := []step{{src, w.floats * bits / 8}, {dst, w.bytes()}}
+	if w.masks {
+		a.masked("codes", n, w.floats, each, steps...)
+	} else {
+		a.loop(n, uint8(w.floats), func() { each(nil) }, steps...)
+	}
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -533,7 +533,7 @@ func (e *Elements) Rescale(dst []uint8, src []int32, scale, lo, hi float32, zero
 // Dequantise writes (src - zero)·scale for quantised values, signed or not. It returns the number
 // of values written.
 func (e *Elements) Dequantise(dst []float32, src []uint8, zero int32, scale float32, signed bool) int {
-	n := len(dst)
+	n := e.wholeQuantised(len(dst))
 	if n == 0 || e.dequantise[0] == nil {
 		return 0
 	}
@@ -544,7 +544,7 @@ func (e *Elements) Dequantise(dst []float32, src []uint8, zero int32, scale floa
 
 // Dequantise16 is [Elements.Dequantise] for 16-bit quantised values.
 func (e *Elements) Dequantise16(dst []float32, src []uint16, zero int32, scale float32, signed bool) int {
-	n := len(dst)
+	n := e.wholeQuantised(len(dst))
 	if n == 0 || e.dequantise16[0] == nil {
 		return 0
 	}

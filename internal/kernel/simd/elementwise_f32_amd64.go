@@ -42,6 +42,9 @@ var elementsAVX2 = Elements{
 	rescaleRows: [2]rescaleKernel{rescaleRowsAVX2, rescaleRowsSmallAVX2}, rescaleColumns: [2]rescaleKernel{rescaleColumnsAVX2, rescaleColumnsSmallAVX2},
 	sum:     [2]func(dst, a, b *byte, n int, q *Codes){sumU8AVX2, sumS8AVX2},
 	product: [2]func(dst, a, b *byte, n int, q *Codes){productU8AVX2, productS8AVX2},
+
+	dequantise:   [2]func(dst *float32, src *byte, n int, zero int32, scale float32){dequantiseU8AVX2, dequantiseS8AVX2},
+	dequantise16: [2]func(dst *float32, src *uint16, n int, zero int32, scale float32){dequantiseU16AVX2, dequantiseS16AVX2},
 }
 
 // intsAVX2 holds the integer kernels by operation and type.

@@ -8123,6 +8123,110 @@ values_end:
 	VZEROUPPER
 	RET
 
+// func dequantiseU8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
+// Requires: AVX, AVX2
+TEXT ·dequantiseU8AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         scale+28(FP), BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+step:
+	VPMOVZXBD (CX), Y2
+	VPSUBD    Y0, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    Y1, Y2, Y2
+	VMOVUPS   Y2, (AX)
+	ADDQ      $0x08, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func dequantiseU16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
+// Requires: AVX, AVX2
+TEXT ·dequantiseU16AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         scale+28(FP), BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+step:
+	VPMOVZXWD (CX), Y2
+	VPSUBD    Y0, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    Y1, Y2, Y2
+	VMOVUPS   Y2, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func dequantiseS8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
+// Requires: AVX, AVX2
+TEXT ·dequantiseS8AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         scale+28(FP), BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+step:
+	VPMOVSXBD (CX), Y2
+	VPSUBD    Y0, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    Y1, Y2, Y2
+	VMOVUPS   Y2, (AX)
+	ADDQ      $0x08, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
+// func dequantiseS16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
+// Requires: AVX, AVX2
+TEXT ·dequantiseS16AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         scale+28(FP), BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+step:
+	VPMOVSXWD (CX), Y2
+	VPSUBD    Y0, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    Y1, Y2, Y2
+	VMOVUPS   Y2, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       step
+	VZEROUPPER
+	RET
+
 // func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·dequantiseU8AVX512(SB), NOSPLIT, $0-32
@@ -8155,6 +8259,47 @@ codes_few:
 	BZHIQ       DX, BX, BX
 	KMOVQ       BX, K1
 	VPMOVZXBD.Z (CX), K1, Z2
+	VPSUBD      Z0, Z2, Z2
+	VCVTDQ2PS   Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VMOVUPS     Z2, K1, (AX)
+
+codes_end:
+	VZEROUPPER
+	RET
+
+// func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·dequantiseU16AVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         zero+24(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         scale+28(FP), BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+
+codes_many:
+	SUBQ      $0x10, DX
+	JLT       codes_few
+	VPMOVZXWD (CX), Z2
+	VPSUBD    Z0, Z2, Z2
+	VCVTDQ2PS Z2, Z2
+	VMULPS    Z1, Z2, Z2
+	VMOVUPS   Z2, (AX)
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000040, AX
+	JMP       codes_many
+
+codes_few:
+	ADDQ        $0x10, DX
+	JZ          codes_end
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VPMOVZXWD.Z (CX), K1, Z2
 	VPSUBD      Z0, Z2, Z2
 	VCVTDQ2PS   Z2, Z2
 	VMULPS      Z1, Z2, Z2
@@ -8205,47 +8350,6 @@ codes_end:
 	VZEROUPPER
 	RET
 
-// func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
-TEXT ·dequantiseU16AVX512(SB), NOSPLIT, $0-32
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         n+16(FP), DX
-	MOVL         zero+24(FP), BX
-	VMOVD        BX, X0
-	VPBROADCASTD X0, Z0
-	MOVL         scale+28(FP), BX
-	VMOVD        BX, X1
-	VPBROADCASTD X1, Z1
-
-words_many:
-	SUBQ      $0x10, DX
-	JLT       words_few
-	VPMOVZXWD (CX), Z2
-	VPSUBD    Z0, Z2, Z2
-	VCVTDQ2PS Z2, Z2
-	VMULPS    Z1, Z2, Z2
-	VMOVUPS   Z2, (AX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000040, AX
-	JMP       words_many
-
-words_few:
-	ADDQ        $0x10, DX
-	JZ          words_end
-	MOVQ        $-1, BX
-	BZHIQ       DX, BX, BX
-	KMOVQ       BX, K1
-	VPMOVZXWD.Z (CX), K1, Z2
-	VPSUBD      Z0, Z2, Z2
-	VCVTDQ2PS   Z2, Z2
-	VMULPS      Z1, Z2, Z2
-	VMOVUPS     Z2, K1, (AX)
-
-words_end:
-	VZEROUPPER
-	RET
-
 // func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·dequantiseS16AVX512(SB), NOSPLIT, $0-32
@@ -8259,9 +8363,9 @@ TEXT ·dequantiseS16AVX512(SB), NOSPLIT, $0-32
 	VMOVD        BX, X1
 	VPBROADCASTD X1, Z1
 
-words_many:
+codes_many:
 	SUBQ      $0x10, DX
-	JLT       words_few
+	JLT       codes_few
 	VPMOVSXWD (CX), Z2
 	VPSUBD    Z0, Z2, Z2
 	VCVTDQ2PS Z2, Z2
@@ -8269,11 +8373,11 @@ words_many:
 	VMOVUPS   Z2, (AX)
 	ADDQ      $0x00000020, CX
 	ADDQ      $0x00000040, AX
-	JMP       words_many
+	JMP       codes_many
 
-words_few:
+codes_few:
 	ADDQ        $0x10, DX
-	JZ          words_end
+	JZ          codes_end
 	MOVQ        $-1, BX
 	BZHIQ       DX, BX, BX
 	KMOVQ       BX, K1
@@ -8283,7 +8387,7 @@ words_few:
 	VMULPS      Z1, Z2, Z2
 	VMOVUPS     Z2, K1, (AX)
 
-words_end:
+codes_end:
 	VZEROUPPER
 	RET
 

@@ -654,13 +654,25 @@ func cpuid(leaf, sub uint32) (ax, bx, cx, dx uint32)
 func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)
 
 //go:noescape
+func dequantiseS16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
 func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
+func dequantiseS8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
 func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
+func dequantiseU16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
 func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
+func dequantiseU8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
 func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
