@@ -29,25 +29,42 @@ func (a *asm) rowPairs() {
 
 // rowPair writes what of makes of its operands in the first.
 func (a *asm) rowPair(name string, single bool, of func(x, y reg.VecVirtual)) {
-	a.function(name+"AVX512", "func(dst, a, b *float32, rows, n, stepA, stepB int)")
+	for _, w := range []width{ymm, zmm} {
+		a.rowPairOf(w, name, single, of)
+	}
+}
+
+// rowPairOf is rowPair for one kind of registers.
+func (a *asm) rowPairOf(w width, name string, single bool, of func(x, y reg.VecVirtual)) {
+	var masks operand.Mem
+	if !w.masks {
+		masks = a.masksOf8(name + w.set)
+	}
+	a.function(name+w.set, "func(dst, a, b *float32, rows, n, stepA, stepB int)")
 	load := func(p string) reg.GPVirtual { return a.Load(a.Param(p), a.GP64()).(reg.GPVirtual) }
 	dst, first, second, rows, n, stepA, stepB := load("dst"), load("a"), load("b"), load("rows"), load("n"), load("stepA"), load("stepB")
 	pa, pb, left, bits := a.GP64(), a.GP64(), a.GP64(), a.GP64()
 	a.MOVQ(n, left)
-	a.ANDQ(operand.U8(15), left)
-	a.MOVQ(operand.I32(-1), bits)
-	a.BZHIQ(left, bits, bits)
-	a.KMOVW(bits.As32(), reg.K1)
-	y := a.ZMM()
+	a.ANDQ(operand.U8(uint8(w.floats-1)), left)
+	rest, get, put := reg.Register(reg.K1), a.loadFloats, a.storeFloats
+	if w.masks {
+		a.MOVQ(operand.I32(-1), bits)
+		a.BZHIQ(left, bits, bits)
+		a.KMOVW(bits.As32(), reg.K1)
+	} else {
+		rest, get, put = a.YMM(), a.loadSomeOf8, a.storeSomeOf8
+		a.maskOf8(masks, left, bits, rest)
+	}
+	y := a.vec(w)
 	piece := func(off int, mask reg.Register) {
-		x := a.ZMM()
-		a.loadFloats(at(pa, off), mask, x)
+		x := a.vec(w)
+		get(at(pa, off), mask, x)
 		if !single {
-			y = a.ZMM()
-			a.loadFloats(at(pb, off), mask, y)
+			y = a.vec(w)
+			get(at(pb, off), mask, y)
 		}
 		of(x, y)
-		a.storeFloats(x, mask, at(dst, off))
+		put(x, mask, at(dst, off))
 	}
 	next := func(by uint32) {
 		a.ADDQ(operand.U32(by), pa)
@@ -65,25 +82,25 @@ func (a *asm) rowPair(name string, single bool, of func(x, y reg.VecVirtual)) {
 		a.MOVQ(second, pb)
 	}
 	a.Label("many")
-	a.SUBQ(operand.U8(64), left)
+	a.SUBQ(operand.U8(uint8(4*w.floats)), left)
 	a.JLT(operand.LabelRef("few"))
 	for i := range 4 {
-		piece(64*i, nil)
+		piece(w.bytes()*i, nil)
 	}
-	next(256)
+	next(uint32(4 * w.bytes()))
 	a.JMP(operand.LabelRef("many"))
 	a.Label("few")
-	a.ADDQ(operand.U8(64), left)
-	a.Label("sixteen")
-	a.SUBQ(operand.U8(16), left)
+	a.ADDQ(operand.U8(uint8(4*w.floats)), left)
+	a.Label("one")
+	a.SUBQ(operand.U8(uint8(w.floats)), left)
 	a.JLT(operand.LabelRef("rest"))
 	piece(0, nil)
-	next(64)
-	a.JMP(operand.LabelRef("sixteen"))
+	next(uint32(w.bytes()))
+	a.JMP(operand.LabelRef("one"))
 	a.Label("rest")
-	a.ADDQ(operand.U8(16), left)
+	a.ADDQ(operand.U8(uint8(w.floats)), left)
 	a.JZ(operand.LabelRef("end"))
-	piece(0, reg.K1)
+	piece(0, rest)
 	a.LEAQ(operand.Mem{Base: dst, Index: left, Scale: 4}, dst)
 	a.Label("end")
 	a.ADDQ(stepA, first)

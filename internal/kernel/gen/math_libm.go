@@ -29,7 +29,9 @@ const (
 )
 
 func curves(a *asm) {
-	a.libmExp()
+	a.libmExp("libmExp", false)
+	a.libmExp("libmExpDivide", true)
+	a.softmaxColumns()
 	a.libmExpWide()
 	a.libmSigmoid()
 	a.libmSigmoidWide()
@@ -55,6 +57,7 @@ func (c *curveLoop) at(off int) operand.Mem { return at(c.table, off) }
 func (c *curveLoop) scaled(k reg.VecVirtual) reg.VecVirtual {
 	i, s, mask := c.YMM(), c.YMM(), c.YMM()
 	c.VPAND(c.at(libmIndex), k, i)
+	c.VPXOR(mask, mask, mask) // so that the allocator knows that nothing reads it before
 	c.VPCMPEQD(mask, mask, mask)
 	c.VPGATHERQQ(mask, operand.Mem{Base: c.table, Disp: libmTable, Index: i, Scale: 8}, s)
 	c.VPSLLQ(operand.U8(52-5), k, k)
@@ -73,19 +76,94 @@ func (a *asm) libmLoop() *curveLoop {
 	return c
 }
 
-// libmExp writes the exponential of (x - top)·beta.
-func (a *asm) libmExp() {
-	a.function("libmExpAVX2", "func(dst, src *float32, n int, top, beta float32, t *LibmTable)")
+// libmExp writes the exponential of (x - top)·beta. With quotients it divides as many other values
+// by a number: that takes no time, since another unit of the processor does it.
+func (a *asm) libmExp(name string, quotients bool) {
+	more := ""
+	if quotients {
+		more = ", others *float32, by float32"
+	}
+	a.function(name+"AVX2", "func(dst, src *float32, n int, top, beta float32, t *LibmTable"+more+")")
 	c := a.libmLoop()
 	n := a.Load(a.Param("n"), a.GP64())
 	top, beta := a.spreadParam("top"), a.spreadParam("beta")
-	a.eights("libmExpAVX2", n, func(mask reg.Register) {
+	steps := []step{{c.src, 32}, {c.dst, 32}}
+	var others reg.Register
+	var by reg.VecVirtual
+	if quotients {
+		others, by = a.Load(a.Param("others"), a.GP64()), a.spreadParam("by")
+		steps = append(steps, step{others, 32})
+	}
+	a.eights(name+"AVX2", n, func(mask reg.Register) {
+		if quotients {
+			y := a.YMM()
+			a.loadSomeOf8(at(others, 0), mask, y)
+			a.VDIVPS(by, y, y)
+			a.storeSomeOf8(y, mask, at(others, 0))
+		}
 		x := a.YMM()
 		a.loadSomeOf8(at(c.src, 0), mask, x)
 		a.VSUBPS(top, x, x)
 		a.VMULPS(beta, x, x)
 		a.storeSomeOf8(c.expOfEight(x), mask, at(c.dst, 0))
-	}, step{c.src, 32}, step{c.dst, 32})
+	}, steps...)
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// softmaxColumns writes the exponentials of eight columns of lines that are step bytes apart, less
+// the largest of each column and times beta, and their sums in order. It divides the columns at
+// before, whose sums it reads. The first function only divides.
+func (a *asm) softmaxColumns() {
+	a.function("quotientsOfColumnsAVX2", "func(dst *float32, lines, step int, sums *float32)")
+	dst, lines, step := a.Load(a.Param("dst"), a.GP64()), a.Load(a.Param("lines"), a.GP64()), a.Load(a.Param("step"), a.GP64())
+	sum := a.YMM()
+	a.VMOVUPS(at(a.Load(a.Param("sums"), a.GP64()), 0), sum)
+	a.Label("line")
+	y := a.YMM()
+	a.VMOVUPS(at(dst, 0), y)
+	a.VDIVPS(sum, y, y)
+	a.VMOVUPS(y, at(dst, 0))
+	a.ADDQ(step, dst)
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("line"))
+	a.VZEROUPPER()
+	a.RET()
+
+	a.function("libmSoftmaxColumnsAVX2", "func(dst, src *float32, lines, step int, beta float32, t *LibmTable, before, sums *float32)")
+	c := a.libmLoop()
+	lines, step = a.Load(a.Param("lines"), a.GP64()), a.Load(a.Param("step"), a.GP64())
+	before, sums, beta := a.Load(a.Param("before"), a.GP64()), a.Load(a.Param("sums"), a.GP64()), a.spreadParam("beta")
+	p, left, top, by := a.GP64(), a.GP64(), a.YMM(), a.YMM()
+	a.VMOVUPS(at(sums, 0), by)
+	a.MOVQ(c.src, p)
+	a.MOVQ(lines, left)
+	a.VMOVUPS(at(p, 0), top)
+	a.Label("largest")
+	a.VMAXPS(at(p, 0), top, top) // with a NaN all results are NaN in any case
+	a.ADDQ(step, p)
+	a.DECQ(left)
+	a.JNZ(operand.LabelRef("largest"))
+	sum = a.YMM()
+	a.VXORPS(sum, sum, sum)
+	a.Label("exponentials")
+	y = a.YMM()
+	a.VMOVUPS(at(before, 0), y)
+	a.VDIVPS(by, y, y)
+	a.VMOVUPS(y, at(before, 0))
+	x := a.YMM()
+	a.VMOVUPS(at(c.src, 0), x)
+	a.VSUBPS(top, x, x)
+	a.VMULPS(beta, x, x)
+	e := c.expOfEight(x)
+	a.VADDPS(e, sum, sum)
+	a.VMOVUPS(e, at(c.dst, 0))
+	for _, at := range []reg.Register{before, c.src, c.dst} {
+		a.ADDQ(step, at)
+	}
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("exponentials"))
+	a.VMOVUPS(sum, at(sums, 0))
 	a.VZEROUPPER()
 	a.RET()
 }

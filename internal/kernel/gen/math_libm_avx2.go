@@ -8,13 +8,28 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// eights runs body for eight numbers at a time, then with a mask for the rest.
-func (a *asm) eights(name string, n reg.Register, body func(mask reg.Register), steps ...step) {
+// masksOf8 writes the table that maskOf8 reads.
+func (a *asm) masksOf8(name string) operand.Mem {
 	masks := a.StaticGlobal(name + "Masks")
 	a.DataAttributes(attr.RODATA | attr.NOPTR)
 	for i := range 16 {
 		a.AddDatum(4*i, operand.U32([]uint32{math.MaxUint32, 0}[i/8]))
 	}
+	return masks
+}
+
+// maskOf8 makes the mask of the first n numbers, at most 8. p is a register to use.
+func (a *asm) maskOf8(masks operand.Mem, n, p, mask reg.Register) {
+	a.LEAQ(masks, p)
+	a.SHLQ(operand.U8(2), n)
+	a.SUBQ(n, p)
+	a.VMOVUPS(at(p, 32), mask)
+	a.SHRQ(operand.U8(2), n)
+}
+
+// eights runs body for eight numbers at a time, then with a mask for the rest.
+func (a *asm) eights(name string, n reg.Register, body func(mask reg.Register), steps ...step) {
+	masks := a.masksOf8(name)
 	a.Label("eight")
 	a.SUBQ(operand.U8(8), n)
 	a.JLT(operand.LabelRef("few"))
@@ -26,12 +41,8 @@ func (a *asm) eights(name string, n reg.Register, body func(mask reg.Register), 
 	a.Label("few")
 	a.ADDQ(operand.U8(8), n)
 	a.JZ(operand.LabelRef("end"))
-	p, mask := a.GP64(), a.YMM()
-	a.LEAQ(masks, p)
-	a.SHLQ(operand.U8(2), n)
-	a.SUBQ(n, p)
-	a.VMOVUPS(at(p, 32), mask)
-	a.SHRQ(operand.U8(2), n)
+	mask := a.YMM()
+	a.maskOf8(masks, n, a.GP64(), mask)
 	body(mask)
 	a.Label("end")
 }
@@ -250,7 +261,9 @@ func (c *curveLoop) expOfEight(x reg.VecVirtual) reg.VecVirtual {
 	upper := c.XMM()
 	c.VEXTRACTF128(operand.U8(1), some, upper)
 	parts := [2]reg.Register{some.AsX(), upper}
-	var e [2]reg.VecVirtual
+	all := c.YMM()
+	c.VXORPS(all, all, all) // so that the allocator knows all of it to be written
+	e := [2]reg.Register{all.AsX(), c.XMM()}
 	for i, half := range parts {
 		d, kd, p, k := c.YMM(), c.YMM(), c.YMM(), c.YMM()
 		c.VCVTPS2PD(half, d)
@@ -264,11 +277,9 @@ func (c *curveLoop) expOfEight(x reg.VecVirtual) reg.VecVirtual {
 		c.VFMADD213PD(c.at(libmC2), d, p)
 		c.VFMADD213PD(c.at(libmOne), d, p)
 		c.VMULPD(s, p, p)
-		e[i] = c.XMM()
 		c.VCVTPD2PSY(p, e[i])
 	}
-	all := c.YMM()
-	c.VINSERTF128(operand.U8(1), e[1], e[0].AsY(), all)
+	c.VINSERTF128(operand.U8(1), e[1], all, all)
 	c.VANDNPS(all, none, all)
 	return all
 }

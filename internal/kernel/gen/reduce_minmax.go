@@ -36,6 +36,10 @@ func extremes(a *asm) {
 		e.asm = a
 		e.lines()
 		e.rows()
+		if e.size == 4 && e.same != nil {
+			e.linesOf8()
+			e.rowsOf8()
+		}
 	}
 }
 
@@ -182,6 +186,136 @@ func (e *extreme) rows() {
 		e.VMOVQ(v.AsX(), at(dst, 0))
 	}
 	e.ADDQ(operand.U8(uint8(e.size)), dst)
+	e.DECQ(rows)
+	e.JNZ(operand.LabelRef("row"))
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// joinOf8 is join for float32 in registers of 256 bits. nan collects where x is NaN. x
+// changes.
+func (e *extreme) joinOf8(x, acc, nan reg.VecVirtual) {
+	const unordered = 3
+	e.of(x, acc, acc)
+	e.same(operand.U8(unordered), x, x, x)
+	e.VORPS(x, nan, nan)
+}
+
+// linesOf8 is lines for float32 in registers of 256 bits.
+func (e *extreme) linesOf8() {
+	masks := e.masksOf8(e.name + "Lines")
+	e.function(e.name+"LinesAVX2", "func(dst, src *byte, lines, n, step int)")
+	load := func(name string) reg.Register { return e.Load(e.Param(name), e.GP64()) }
+	dst, src, by, lines, n := load("dst"), load("src"), load("step"), load("lines"), load("n")
+	p, left := e.GP64(), e.GP64()
+	column := func(name string, mask reg.Register) {
+		acc, nan, x := e.YMM(), e.YMM(), e.YMM()
+		e.VXORPS(nan, nan, nan)
+		e.loadSomeOf8(at(src, 0), mask, acc)
+		e.MOVQ(src, p)
+		e.MOVQ(lines, left)
+		e.Label(name)
+		e.loadSomeOf8(at(p, 0), mask, x)
+		e.joinOf8(x, acc, nan)
+		e.ADDQ(by, p)
+		e.DECQ(left)
+		e.JNZ(operand.LabelRef(name))
+		e.VORPS(nan, acc, acc)
+		e.storeSomeOf8(acc, mask, at(dst, 0))
+	}
+	e.Label("many")
+	e.SUBQ(operand.U8(8), n)
+	e.JLT(operand.LabelRef("few"))
+	column("eight", nil)
+	e.ADDQ(operand.U8(32), src)
+	e.ADDQ(operand.U8(32), dst)
+	e.JMP(operand.LabelRef("many"))
+	e.Label("few")
+	e.ADDQ(operand.U8(8), n)
+	e.JZ(operand.LabelRef("end"))
+	mask := e.YMM()
+	e.maskOf8(masks, n, p, mask)
+	column("rest", mask)
+	e.Label("end")
+	e.VZEROUPPER()
+	e.RET()
+}
+
+// rowsOf8 is rows for float32 in registers of 256 bits. The last values are read twice.
+func (e *extreme) rowsOf8() {
+	const unordered = 3
+	e.function(e.name+"RowsAVX2", "func(dst, src *byte, lines, n, step int)")
+	load := func(name string) reg.Register { return e.Load(e.Param(name), e.GP64()) }
+	dst, src, rows, n := load("dst"), load("src"), load("lines"), load("n")
+	left, end, nan := e.GP64(), e.GP64(), e.YMM()
+	var acc [4]reg.VecVirtual
+	for i := range acc {
+		acc[i] = e.YMM()
+	}
+	one := func(get func(), x reg.VecVirtual) {
+		get()
+		e.joinOf8(x, acc[0], nan)
+	}
+	e.Label("row")
+	e.VXORPS(nan, nan, nan)
+	e.MOVQ(n, left)
+	e.LEAQ(operand.Mem{Base: src, Index: n, Scale: 4}, end)
+	for _, v := range acc {
+		e.VBROADCASTSS(at(src, 0), v)
+	}
+	e.SUBQ(operand.U8(32), left)
+	e.JLT(operand.LabelRef("rest"))
+	e.Label("wide")
+	for i := 0; i < len(acc); i += 2 {
+		x, none := e.YMM(), e.YMM()
+		e.VMOVUPS(at(src, 32*i), x)
+		e.same(operand.U8(unordered), at(src, 32*i+32), x, none)
+		e.VORPS(none, nan, nan)
+		e.of(x, acc[i], acc[i])
+		e.of(at(src, 32*i+32), acc[i+1], acc[i+1])
+	}
+	e.ADDQ(operand.U32(128), src)
+	e.SUBQ(operand.U8(32), left)
+	e.JGE(operand.LabelRef("wide"))
+	e.of(acc[1], acc[0], acc[0])
+	e.of(acc[3], acc[2], acc[2])
+	e.of(acc[2], acc[0], acc[0])
+	e.Label("rest")
+	e.ADDQ(operand.U8(32), left)
+	x := e.YMM()
+	e.Label("eight")
+	e.SUBQ(operand.U8(8), left)
+	e.JLT(operand.LabelRef("last"))
+	one(func() { e.VMOVUPS(at(src, 0), x) }, x)
+	e.ADDQ(operand.U8(32), src)
+	e.JMP(operand.LabelRef("eight"))
+	e.Label("last")
+	e.ADDQ(operand.U8(8), left)
+	e.JZ(operand.LabelRef("whole"))
+	e.CMPQ(n, operand.U8(8))
+	e.JLT(operand.LabelRef("one"))
+	one(func() { e.VMOVUPS(at(end, -32), x) }, x)
+	e.JMP(operand.LabelRef("whole"))
+	e.Label("one")
+	one(func() { e.VBROADCASTSS(at(src, 0), x) }, x)
+	e.ADDQ(operand.U8(4), src)
+	e.DECQ(left)
+	e.JNZ(operand.LabelRef("one"))
+	e.Label("whole")
+	e.MOVQ(end, src)
+	half := e.XMM()
+	e.VEXTRACTF128(operand.U8(1), acc[0], half)
+	e.of(half, acc[0].AsX(), acc[0].AsX())
+	for _, places := range []uint8{0x4e, 0xb1} {
+		e.VPERMILPS(operand.U8(places), acc[0].AsX(), half)
+		e.of(half, acc[0].AsX(), acc[0].AsX())
+	}
+	e.VMOVSS(acc[0].AsX(), at(dst, 0))
+	e.VPTEST(nan, nan)
+	e.JZ(operand.LabelRef("numbers"))
+	e.MOVL(operand.U32(math.Float32bits(float32(math.NaN()))), at(dst, 0))
+	e.Label("numbers")
+	e.ADDQ(operand.U8(4), dst)
 	e.DECQ(rows)
 	e.JNZ(operand.LabelRef("row"))
 	e.VZEROUPPER()

@@ -20,6 +20,26 @@ func ExpOf(dst, src []float32, top, scale float32) {
 	}
 }
 
+// HasExpDivide reports whether ExpDivide is available.
+func HasExpDivide() bool { return simd.CurveKernels().HasLibmExpDivide() }
+
+// ExpDivide is [ExpOf], and divides as many others in place by a number at the
+// same time. It requires [HasExpDivide].
+func ExpDivide(dst, src []float32, top, scale float32, others []float32, by float32) {
+	simd.CurveKernels().LibmExpDivide(dst, src, top, scale, vectors, others, by)
+}
+
+// HasSoftmaxColumns reports whether SoftmaxColumns takes lines of inner values.
+func HasSoftmaxColumns(inner int) bool {
+	return inner%simd.SoftmaxColumns == 0 && simd.CurveKernels().HasLibmSoftmaxColumns()
+}
+
+// SoftmaxColumns writes the softmax of columns, see [simd.Curves.LibmSoftmaxColumns]. It requires
+// [HasSoftmaxColumns].
+func SoftmaxColumns(dst, src []float32, lines, inner, lo, hi int, beta float32) {
+	simd.CurveKernels().LibmSoftmaxColumns(dst, src, lines, inner, lo, hi, beta, vectors)
+}
+
 // logs holds the constants of the SIMD logarithm.
 var logs = func() (t simd.LogTable) {
 	for i, e := range logTable {

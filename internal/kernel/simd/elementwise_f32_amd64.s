@@ -7205,6 +7205,103 @@ stop:
 	VZEROUPPER
 	RET
 
+DATA rowsAddAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA rowsAddAVX2Masks<>+32(SB)/4, $0x00000000
+DATA rowsAddAVX2Masks<>+36(SB)/4, $0x00000000
+DATA rowsAddAVX2Masks<>+40(SB)/4, $0x00000000
+DATA rowsAddAVX2Masks<>+44(SB)/4, $0x00000000
+DATA rowsAddAVX2Masks<>+48(SB)/4, $0x00000000
+DATA rowsAddAVX2Masks<>+52(SB)/4, $0x00000000
+DATA rowsAddAVX2Masks<>+56(SB)/4, $0x00000000
+DATA rowsAddAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL rowsAddAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func rowsAddAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·rowsAddAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R11
+	ANDQ    $0x07, R11
+	LEAQ    rowsAddAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R11
+	SUBQ    R11, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R11
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x20, R11
+	JLT     few
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 32(R10), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(R9), Y1
+	VMOVUPS 64(R10), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(R9), Y1
+	VMOVUPS 96(R10), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, R10
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R11
+
+one:
+	SUBQ    $0x08, R11
+	JLT     rest
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R11
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y1
+	VMASKMOVPS (R10), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	LEAQ       (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func rowsAddAVX512(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·rowsAddAVX512(SB), NOSPLIT, $0-56
@@ -7253,7 +7350,7 @@ many:
 few:
 	ADDQ $0x40, R11
 
-sixteen:
+one:
 	SUBQ    $0x10, R11
 	JLT     rest
 	VMOVUPS (R9), Z0
@@ -7263,7 +7360,7 @@ sixteen:
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, R10
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R11
@@ -7273,6 +7370,95 @@ rest:
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)
 	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA singlesAddAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA singlesAddAVX2Masks<>+32(SB)/4, $0x00000000
+DATA singlesAddAVX2Masks<>+36(SB)/4, $0x00000000
+DATA singlesAddAVX2Masks<>+40(SB)/4, $0x00000000
+DATA singlesAddAVX2Masks<>+44(SB)/4, $0x00000000
+DATA singlesAddAVX2Masks<>+48(SB)/4, $0x00000000
+DATA singlesAddAVX2Masks<>+52(SB)/4, $0x00000000
+DATA singlesAddAVX2Masks<>+56(SB)/4, $0x00000000
+DATA singlesAddAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL singlesAddAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func singlesAddAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·singlesAddAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R10
+	ANDQ    $0x07, R10
+	LEAQ    singlesAddAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R10
+	SUBQ    R10, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R10
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y1
+
+many:
+	SUBQ    $0x20, R10
+	JLT     few
+	VMOVUPS (R9), Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(R9), Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(R9), Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(R9), Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R10
+
+one:
+	SUBQ    $0x08, R10
+	JLT     rest
+	VMOVUPS (R9), Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R10
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y2
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+	LEAQ       (AX)(R10*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7325,7 +7511,7 @@ many:
 few:
 	ADDQ $0x40, R10
 
-sixteen:
+one:
 	SUBQ    $0x10, R10
 	JLT     rest
 	VMOVUPS (R9), Z1
@@ -7333,7 +7519,7 @@ sixteen:
 	VMOVUPS Z1, (AX)
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R10
@@ -7342,6 +7528,103 @@ rest:
 	VADDPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)
 	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA rowsSubAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA rowsSubAVX2Masks<>+32(SB)/4, $0x00000000
+DATA rowsSubAVX2Masks<>+36(SB)/4, $0x00000000
+DATA rowsSubAVX2Masks<>+40(SB)/4, $0x00000000
+DATA rowsSubAVX2Masks<>+44(SB)/4, $0x00000000
+DATA rowsSubAVX2Masks<>+48(SB)/4, $0x00000000
+DATA rowsSubAVX2Masks<>+52(SB)/4, $0x00000000
+DATA rowsSubAVX2Masks<>+56(SB)/4, $0x00000000
+DATA rowsSubAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL rowsSubAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func rowsSubAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·rowsSubAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R11
+	ANDQ    $0x07, R11
+	LEAQ    rowsSubAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R11
+	SUBQ    R11, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R11
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x20, R11
+	JLT     few
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 32(R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(R9), Y1
+	VMOVUPS 64(R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(R9), Y1
+	VMOVUPS 96(R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, R10
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R11
+
+one:
+	SUBQ    $0x08, R11
+	JLT     rest
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R11
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y1
+	VMASKMOVPS (R10), Y0, Y2
+	VSUBPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	LEAQ       (AX)(R11*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7399,7 +7682,7 @@ many:
 few:
 	ADDQ $0x40, R11
 
-sixteen:
+one:
 	SUBQ    $0x10, R11
 	JLT     rest
 	VMOVUPS (R9), Z0
@@ -7409,7 +7692,7 @@ sixteen:
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, R10
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R11
@@ -7419,6 +7702,95 @@ rest:
 	VSUBPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)
 	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA singlesSubAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA singlesSubAVX2Masks<>+32(SB)/4, $0x00000000
+DATA singlesSubAVX2Masks<>+36(SB)/4, $0x00000000
+DATA singlesSubAVX2Masks<>+40(SB)/4, $0x00000000
+DATA singlesSubAVX2Masks<>+44(SB)/4, $0x00000000
+DATA singlesSubAVX2Masks<>+48(SB)/4, $0x00000000
+DATA singlesSubAVX2Masks<>+52(SB)/4, $0x00000000
+DATA singlesSubAVX2Masks<>+56(SB)/4, $0x00000000
+DATA singlesSubAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL singlesSubAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func singlesSubAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·singlesSubAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R10
+	ANDQ    $0x07, R10
+	LEAQ    singlesSubAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R10
+	SUBQ    R10, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R10
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y1
+
+many:
+	SUBQ    $0x20, R10
+	JLT     few
+	VMOVUPS (R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R10
+
+one:
+	SUBQ    $0x08, R10
+	JLT     rest
+	VMOVUPS (R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R10
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y2
+	VSUBPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+	LEAQ       (AX)(R10*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7471,7 +7843,7 @@ many:
 few:
 	ADDQ $0x40, R10
 
-sixteen:
+one:
 	SUBQ    $0x10, R10
 	JLT     rest
 	VMOVUPS (R9), Z1
@@ -7479,7 +7851,7 @@ sixteen:
 	VMOVUPS Z1, (AX)
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R10
@@ -7488,6 +7860,103 @@ rest:
 	VSUBPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)
 	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA rowsMulAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA rowsMulAVX2Masks<>+32(SB)/4, $0x00000000
+DATA rowsMulAVX2Masks<>+36(SB)/4, $0x00000000
+DATA rowsMulAVX2Masks<>+40(SB)/4, $0x00000000
+DATA rowsMulAVX2Masks<>+44(SB)/4, $0x00000000
+DATA rowsMulAVX2Masks<>+48(SB)/4, $0x00000000
+DATA rowsMulAVX2Masks<>+52(SB)/4, $0x00000000
+DATA rowsMulAVX2Masks<>+56(SB)/4, $0x00000000
+DATA rowsMulAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL rowsMulAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func rowsMulAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·rowsMulAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R11
+	ANDQ    $0x07, R11
+	LEAQ    rowsMulAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R11
+	SUBQ    R11, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R11
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x20, R11
+	JLT     few
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 32(R10), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(R9), Y1
+	VMOVUPS 64(R10), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(R9), Y1
+	VMOVUPS 96(R10), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, R10
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R11
+
+one:
+	SUBQ    $0x08, R11
+	JLT     rest
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R11
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y1
+	VMASKMOVPS (R10), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	LEAQ       (AX)(R11*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7545,7 +8014,7 @@ many:
 few:
 	ADDQ $0x40, R11
 
-sixteen:
+one:
 	SUBQ    $0x10, R11
 	JLT     rest
 	VMOVUPS (R9), Z0
@@ -7555,7 +8024,7 @@ sixteen:
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, R10
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R11
@@ -7565,6 +8034,95 @@ rest:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)
 	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA singlesMulAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA singlesMulAVX2Masks<>+32(SB)/4, $0x00000000
+DATA singlesMulAVX2Masks<>+36(SB)/4, $0x00000000
+DATA singlesMulAVX2Masks<>+40(SB)/4, $0x00000000
+DATA singlesMulAVX2Masks<>+44(SB)/4, $0x00000000
+DATA singlesMulAVX2Masks<>+48(SB)/4, $0x00000000
+DATA singlesMulAVX2Masks<>+52(SB)/4, $0x00000000
+DATA singlesMulAVX2Masks<>+56(SB)/4, $0x00000000
+DATA singlesMulAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL singlesMulAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func singlesMulAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·singlesMulAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R10
+	ANDQ    $0x07, R10
+	LEAQ    singlesMulAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R10
+	SUBQ    R10, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R10
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y1
+
+many:
+	SUBQ    $0x20, R10
+	JLT     few
+	VMOVUPS (R9), Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(R9), Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(R9), Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(R9), Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R10
+
+one:
+	SUBQ    $0x08, R10
+	JLT     rest
+	VMOVUPS (R9), Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R10
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y2
+	VMULPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+	LEAQ       (AX)(R10*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7617,7 +8175,7 @@ many:
 few:
 	ADDQ $0x40, R10
 
-sixteen:
+one:
 	SUBQ    $0x10, R10
 	JLT     rest
 	VMOVUPS (R9), Z1
@@ -7625,7 +8183,7 @@ sixteen:
 	VMOVUPS Z1, (AX)
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R10
@@ -7634,6 +8192,103 @@ rest:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)
 	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA rowsDivAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA rowsDivAVX2Masks<>+32(SB)/4, $0x00000000
+DATA rowsDivAVX2Masks<>+36(SB)/4, $0x00000000
+DATA rowsDivAVX2Masks<>+40(SB)/4, $0x00000000
+DATA rowsDivAVX2Masks<>+44(SB)/4, $0x00000000
+DATA rowsDivAVX2Masks<>+48(SB)/4, $0x00000000
+DATA rowsDivAVX2Masks<>+52(SB)/4, $0x00000000
+DATA rowsDivAVX2Masks<>+56(SB)/4, $0x00000000
+DATA rowsDivAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL rowsDivAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func rowsDivAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·rowsDivAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R11
+	ANDQ    $0x07, R11
+	LEAQ    rowsDivAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R11
+	SUBQ    R11, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R11
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x20, R11
+	JLT     few
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VDIVPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 32(R10), Y2
+	VDIVPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(R9), Y1
+	VMOVUPS 64(R10), Y2
+	VDIVPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(R9), Y1
+	VMOVUPS 96(R10), Y2
+	VDIVPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, R10
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R11
+
+one:
+	SUBQ    $0x08, R11
+	JLT     rest
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VDIVPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R11
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y1
+	VMASKMOVPS (R10), Y0, Y2
+	VDIVPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	LEAQ       (AX)(R11*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7691,7 +8346,7 @@ many:
 few:
 	ADDQ $0x40, R11
 
-sixteen:
+one:
 	SUBQ    $0x10, R11
 	JLT     rest
 	VMOVUPS (R9), Z0
@@ -7701,7 +8356,7 @@ sixteen:
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, R10
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R11
@@ -7711,6 +8366,95 @@ rest:
 	VDIVPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)
 	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA singlesDivAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA singlesDivAVX2Masks<>+32(SB)/4, $0x00000000
+DATA singlesDivAVX2Masks<>+36(SB)/4, $0x00000000
+DATA singlesDivAVX2Masks<>+40(SB)/4, $0x00000000
+DATA singlesDivAVX2Masks<>+44(SB)/4, $0x00000000
+DATA singlesDivAVX2Masks<>+48(SB)/4, $0x00000000
+DATA singlesDivAVX2Masks<>+52(SB)/4, $0x00000000
+DATA singlesDivAVX2Masks<>+56(SB)/4, $0x00000000
+DATA singlesDivAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL singlesDivAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func singlesDivAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·singlesDivAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R10
+	ANDQ    $0x07, R10
+	LEAQ    singlesDivAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R10
+	SUBQ    R10, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R10
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y1
+
+many:
+	SUBQ    $0x20, R10
+	JLT     few
+	VMOVUPS (R9), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(R9), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(R9), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(R9), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R10
+
+one:
+	SUBQ    $0x08, R10
+	JLT     rest
+	VMOVUPS (R9), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R10
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y2
+	VDIVPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+	LEAQ       (AX)(R10*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7763,7 +8507,7 @@ many:
 few:
 	ADDQ $0x40, R10
 
-sixteen:
+one:
 	SUBQ    $0x10, R10
 	JLT     rest
 	VMOVUPS (R9), Z1
@@ -7771,7 +8515,7 @@ sixteen:
 	VMOVUPS Z1, (AX)
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R10
@@ -7780,6 +8524,109 @@ rest:
 	VDIVPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)
 	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA rowsSquareAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA rowsSquareAVX2Masks<>+32(SB)/4, $0x00000000
+DATA rowsSquareAVX2Masks<>+36(SB)/4, $0x00000000
+DATA rowsSquareAVX2Masks<>+40(SB)/4, $0x00000000
+DATA rowsSquareAVX2Masks<>+44(SB)/4, $0x00000000
+DATA rowsSquareAVX2Masks<>+48(SB)/4, $0x00000000
+DATA rowsSquareAVX2Masks<>+52(SB)/4, $0x00000000
+DATA rowsSquareAVX2Masks<>+56(SB)/4, $0x00000000
+DATA rowsSquareAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL rowsSquareAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func rowsSquareAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·rowsSquareAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R11
+	ANDQ    $0x07, R11
+	LEAQ    rowsSquareAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R11
+	SUBQ    R11, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R11
+
+row:
+	MOVQ CX, R9
+	MOVQ SI, R11
+	MOVQ DX, R10
+
+many:
+	SUBQ    $0x20, R11
+	JLT     few
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y1, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 32(R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y1, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(R9), Y1
+	VMOVUPS 64(R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y1, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(R9), Y1
+	VMOVUPS 96(R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y1, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, R10
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R11
+
+one:
+	SUBQ    $0x08, R11
+	JLT     rest
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y1, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, R10
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R11
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y1
+	VMASKMOVPS (R10), Y0, Y2
+	VSUBPS     Y2, Y1, Y1
+	VMULPS     Y1, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	LEAQ       (AX)(R11*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7841,7 +8688,7 @@ many:
 few:
 	ADDQ $0x40, R11
 
-sixteen:
+one:
 	SUBQ    $0x10, R11
 	JLT     rest
 	VMOVUPS (R9), Z0
@@ -7852,7 +8699,7 @@ sixteen:
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, R10
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R11
@@ -7863,6 +8710,101 @@ rest:
 	VMULPS    Z0, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)
 	LEAQ      (AX)(R11*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA singlesSquareAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA singlesSquareAVX2Masks<>+32(SB)/4, $0x00000000
+DATA singlesSquareAVX2Masks<>+36(SB)/4, $0x00000000
+DATA singlesSquareAVX2Masks<>+40(SB)/4, $0x00000000
+DATA singlesSquareAVX2Masks<>+44(SB)/4, $0x00000000
+DATA singlesSquareAVX2Masks<>+48(SB)/4, $0x00000000
+DATA singlesSquareAVX2Masks<>+52(SB)/4, $0x00000000
+DATA singlesSquareAVX2Masks<>+56(SB)/4, $0x00000000
+DATA singlesSquareAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL singlesSquareAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func singlesSquareAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·singlesSquareAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R10
+	ANDQ    $0x07, R10
+	LEAQ    singlesSquareAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R10
+	SUBQ    R10, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R10
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y1
+
+many:
+	SUBQ    $0x20, R10
+	JLT     few
+	VMOVUPS (R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMULPS  Y2, Y2, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMULPS  Y2, Y2, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMULPS  Y2, Y2, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMULPS  Y2, Y2, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R10
+
+one:
+	SUBQ    $0x08, R10
+	JLT     rest
+	VMOVUPS (R9), Y2
+	VSUBPS  Y1, Y2, Y2
+	VMULPS  Y2, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R10
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y2
+	VSUBPS     Y1, Y2, Y2
+	VMULPS     Y2, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+	LEAQ       (AX)(R10*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7919,7 +8861,7 @@ many:
 few:
 	ADDQ $0x40, R10
 
-sixteen:
+one:
 	SUBQ    $0x10, R10
 	JLT     rest
 	VMOVUPS (R9), Z1
@@ -7928,7 +8870,7 @@ sixteen:
 	VMOVUPS Z1, (AX)
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R10
@@ -7938,6 +8880,95 @@ rest:
 	VMULPS    Z1, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)
 	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA singlesSubFromAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA singlesSubFromAVX2Masks<>+32(SB)/4, $0x00000000
+DATA singlesSubFromAVX2Masks<>+36(SB)/4, $0x00000000
+DATA singlesSubFromAVX2Masks<>+40(SB)/4, $0x00000000
+DATA singlesSubFromAVX2Masks<>+44(SB)/4, $0x00000000
+DATA singlesSubFromAVX2Masks<>+48(SB)/4, $0x00000000
+DATA singlesSubFromAVX2Masks<>+52(SB)/4, $0x00000000
+DATA singlesSubFromAVX2Masks<>+56(SB)/4, $0x00000000
+DATA singlesSubFromAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL singlesSubFromAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func singlesSubFromAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·singlesSubFromAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R10
+	ANDQ    $0x07, R10
+	LEAQ    singlesSubFromAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R10
+	SUBQ    R10, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R10
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y1
+
+many:
+	SUBQ    $0x20, R10
+	JLT     few
+	VMOVUPS (R9), Y2
+	VSUBPS  Y2, Y1, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(R9), Y2
+	VSUBPS  Y2, Y1, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(R9), Y2
+	VSUBPS  Y2, Y1, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(R9), Y2
+	VSUBPS  Y2, Y1, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R10
+
+one:
+	SUBQ    $0x08, R10
+	JLT     rest
+	VMOVUPS (R9), Y2
+	VSUBPS  Y2, Y1, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R10
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y2
+	VSUBPS     Y2, Y1, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+	LEAQ       (AX)(R10*4), AX
 
 end:
 	ADDQ DI, CX
@@ -7990,7 +9021,7 @@ many:
 few:
 	ADDQ $0x40, R10
 
-sixteen:
+one:
 	SUBQ    $0x10, R10
 	JLT     rest
 	VMOVUPS (R9), Z1
@@ -7998,7 +9029,7 @@ sixteen:
 	VMOVUPS Z1, (AX)
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R10
@@ -8007,6 +9038,95 @@ rest:
 	VSUBPS    Z1, Z0, Z1
 	VMOVUPS   Z1, K1, (AX)
 	LEAQ      (AX)(R10*4), AX
+
+end:
+	ADDQ DI, CX
+	ADDQ R8, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA singlesDivFromAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA singlesDivFromAVX2Masks<>+32(SB)/4, $0x00000000
+DATA singlesDivFromAVX2Masks<>+36(SB)/4, $0x00000000
+DATA singlesDivFromAVX2Masks<>+40(SB)/4, $0x00000000
+DATA singlesDivFromAVX2Masks<>+44(SB)/4, $0x00000000
+DATA singlesDivFromAVX2Masks<>+48(SB)/4, $0x00000000
+DATA singlesDivFromAVX2Masks<>+52(SB)/4, $0x00000000
+DATA singlesDivFromAVX2Masks<>+56(SB)/4, $0x00000000
+DATA singlesDivFromAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL singlesDivFromAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func singlesDivFromAVX2(dst *float32, a *float32, b *float32, rows int, n int, stepA int, stepB int)
+// Requires: AVX
+TEXT ·singlesDivFromAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    n+32(FP), SI
+	MOVQ    stepA+40(FP), DI
+	MOVQ    stepB+48(FP), R8
+	MOVQ    SI, R10
+	ANDQ    $0x07, R10
+	LEAQ    singlesDivFromAVX2Masks<>+0(SB), R9
+	SHLQ    $0x02, R10
+	SUBQ    R10, R9
+	VMOVUPS 32(R9), Y0
+	SHRQ    $0x02, R10
+
+row:
+	MOVQ         CX, R9
+	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y1
+
+many:
+	SUBQ    $0x20, R10
+	JLT     few
+	VMOVUPS (R9), Y2
+	VDIVPS  Y2, Y1, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(R9), Y2
+	VDIVPS  Y2, Y1, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(R9), Y2
+	VDIVPS  Y2, Y1, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(R9), Y2
+	VDIVPS  Y2, Y1, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x00000080, AX
+	JMP     many
+
+few:
+	ADDQ $0x20, R10
+
+one:
+	SUBQ    $0x08, R10
+	JLT     rest
+	VMOVUPS (R9), Y2
+	VDIVPS  Y2, Y1, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	JMP     one
+
+rest:
+	ADDQ       $0x08, R10
+	JZ         end
+	VMASKMOVPS (R9), Y0, Y2
+	VDIVPS     Y2, Y1, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+	LEAQ       (AX)(R10*4), AX
 
 end:
 	ADDQ DI, CX
@@ -8059,7 +9179,7 @@ many:
 few:
 	ADDQ $0x40, R10
 
-sixteen:
+one:
 	SUBQ    $0x10, R10
 	JLT     rest
 	VMOVUPS (R9), Z1
@@ -8067,7 +9187,7 @@ sixteen:
 	VMOVUPS Z1, (AX)
 	ADDQ    $0x00000040, R9
 	ADDQ    $0x00000040, AX
-	JMP     sixteen
+	JMP     one
 
 rest:
 	ADDQ      $0x10, R10

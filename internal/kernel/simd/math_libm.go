@@ -12,6 +12,10 @@ type Curves struct {
 	libmExp     func(dst, src *float32, n int, top, beta float32, t *LibmTable)
 	libmSigmoid func(dst, src *float32, n int, t *LibmTable)
 	// The following kernels are nil if absent.
+	libmExpDivide  func(dst, src *float32, n int, top, beta float32, t *LibmTable, others *float32, by float32)
+	softmaxColumns func(dst, src *float32, lines, step int, beta float32, t *LibmTable, before, sums *float32)
+	quotients      func(dst *float32, lines, step int, sums *float32)
+
 	libmTanh func(dst, src *float32, n int)
 	libmElu  func(dst, src *float32, n int)
 	libmLog  func(dst, src *float32, n int, t *float64)
@@ -129,6 +133,50 @@ func (c *Curves) LibmExp(dst, src []float32, top, beta float32, t *LibmTable) in
 		c.libmExp(&dst[0], &src[0], n, top, beta, t)
 	}
 	return n
+}
+
+// HasLibmExpDivide reports whether LibmExpDivide is available.
+func (c *Curves) HasLibmExpDivide() bool { return c != nil && c.libmExpDivide != nil }
+
+// LibmExpDivide is LibmExp, and divides as many others in place by a number at the same time. It
+// requires [Curves.HasLibmExpDivide].
+func (c *Curves) LibmExpDivide(dst, src []float32, top, beta float32, t *LibmTable, others []float32, by float32) {
+	if n := len(dst); n > 0 {
+		_, _ = src[n-1], others[n-1]
+		c.libmExpDivide(&dst[0], &src[0], n, top, beta, t, &others[0], by)
+	}
+}
+
+// SoftmaxColumns is the number of columns that LibmSoftmaxColumns computes together.
+const SoftmaxColumns = 8
+
+// HasLibmSoftmaxColumns reports whether LibmSoftmaxColumns is available.
+func (c *Curves) HasLibmSoftmaxColumns() bool { return c != nil && c.softmaxColumns != nil }
+
+// LibmSoftmaxColumns writes the softmax of columns of blocks of lines, with the exponential of
+// package libm and sums in order. A line has inner values, a multiple of [SoftmaxColumns]; the
+// columns of all blocks, that many together, are counted from lo to hi. It requires
+// [Curves.HasLibmSoftmaxColumns]. dst may be src.
+func (c *Curves) LibmSoftmaxColumns(dst, src []float32, lines, inner, lo, hi int, beta float32, t *LibmTable) {
+	if lines == 0 {
+		return
+	}
+	sums := [SoftmaxColumns]float32{1, 1, 1, 1, 1, 1, 1, 1}
+	each := inner / SoftmaxColumns
+	var before *float32
+	for i := lo; i < hi; i++ {
+		at := i/each*lines*inner + i%each*SoftmaxColumns
+		last := at + (lines-1)*inner + SoftmaxColumns - 1
+		_, _ = dst[last], src[last]
+		if before == nil {
+			before = &dst[at] // divided by ones, then overwritten
+		}
+		c.softmaxColumns(&dst[at], &src[at], lines, 4*inner, beta, t, before, &sums[0])
+		before = &dst[at]
+	}
+	if before != nil {
+		c.quotients(before, lines, 4*inner, &sums[0])
+	}
 }
 
 // Shares divides each of the adjacent rows of n values by its value in by, bit-exact to division.

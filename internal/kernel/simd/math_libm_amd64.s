@@ -29,12 +29,14 @@ eight:
 	VMINPS       Y4, Y6, Y6
 	VANDNPS      Y6, Y5, Y6
 	VEXTRACTF128 $0x01, Y6, X4
+	VXORPS       Y11, Y11, Y11
 	VCVTPS2PD    X6, Y6
 	VMULPD       Y0, Y6, Y6
 	VADDPD       Y1, Y6, Y13
 	VSUBPD       Y1, Y13, Y12
 	VSUBPD       Y12, Y6, Y6
 	VPAND        192(DX), Y13, Y12
+	VPXOR        Y14, Y14, Y14
 	VPCMPEQD     Y14, Y14, Y14
 	VPGATHERQQ   Y14, 512(DX)(Y12*8), Y7
 	VPSLLQ       $0x2f, Y13, Y13
@@ -44,26 +46,27 @@ eight:
 	VFMADD213PD  128(DX), Y6, Y12
 	VFMADD213PD  160(DX), Y6, Y12
 	VMULPD       Y7, Y12, Y12
-	VCVTPD2PSY   Y12, X8
+	VCVTPD2PSY   Y12, X11
 	VCVTPS2PD    X4, Y4
 	VMULPD       Y0, Y4, Y4
 	VADDPD       Y1, Y4, Y12
 	VSUBPD       Y1, Y12, Y6
 	VSUBPD       Y6, Y4, Y4
 	VPAND        192(DX), Y12, Y6
+	VPXOR        Y13, Y13, Y13
 	VPCMPEQD     Y13, Y13, Y13
-	VPGATHERQQ   Y13, 512(DX)(Y6*8), Y9
+	VPGATHERQQ   Y13, 512(DX)(Y6*8), Y8
 	VPSLLQ       $0x2f, Y12, Y12
-	VPADDQ       Y12, Y9, Y9
+	VPADDQ       Y12, Y8, Y8
 	VMOVUPD      96(DX), Y6
 	VFMADD231PD  64(DX), Y4, Y6
 	VFMADD213PD  128(DX), Y4, Y6
 	VFMADD213PD  160(DX), Y4, Y6
-	VMULPD       Y9, Y6, Y6
+	VMULPD       Y8, Y6, Y6
 	VCVTPD2PSY   Y6, X4
-	VINSERTF128  $0x01, X4, Y8, Y4
-	VANDNPS      Y4, Y5, Y4
-	VMOVUPS      Y4, (AX)
+	VINSERTF128  $0x01, X4, Y11, Y11
+	VANDNPS      Y11, Y5, Y11
+	VMOVUPS      Y11, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	JMP          eight
@@ -84,41 +87,44 @@ few:
 	VMINPS       Y5, Y3, Y3
 	VANDNPS      Y3, Y2, Y3
 	VEXTRACTF128 $0x01, Y3, X5
+	VXORPS       Y6, Y6, Y6
 	VCVTPS2PD    X3, Y3
 	VMULPD       Y0, Y3, Y3
-	VADDPD       Y1, Y3, Y7
-	VSUBPD       Y1, Y7, Y6
-	VSUBPD       Y6, Y3, Y3
-	VPAND        192(DX), Y7, Y6
-	VPCMPEQD     Y9, Y9, Y9
-	VPGATHERQQ   Y9, 512(DX)(Y6*8), Y10
-	VPSLLQ       $0x2f, Y7, Y7
-	VPADDQ       Y7, Y10, Y10
-	VMOVUPD      96(DX), Y6
-	VFMADD231PD  64(DX), Y3, Y6
-	VFMADD213PD  128(DX), Y3, Y6
-	VFMADD213PD  160(DX), Y3, Y6
-	VMULPD       Y10, Y6, Y6
-	VCVTPD2PSY   Y6, X8
+	VADDPD       Y1, Y3, Y8
+	VSUBPD       Y1, Y8, Y7
+	VSUBPD       Y7, Y3, Y3
+	VPAND        192(DX), Y8, Y7
+	VPXOR        Y11, Y11, Y11
+	VPCMPEQD     Y11, Y11, Y11
+	VPGATHERQQ   Y11, 512(DX)(Y7*8), Y9
+	VPSLLQ       $0x2f, Y8, Y8
+	VPADDQ       Y8, Y9, Y9
+	VMOVUPD      96(DX), Y7
+	VFMADD231PD  64(DX), Y3, Y7
+	VFMADD213PD  128(DX), Y3, Y7
+	VFMADD213PD  160(DX), Y3, Y7
+	VMULPD       Y9, Y7, Y7
+	VCVTPD2PSY   Y7, X6
 	VCVTPS2PD    X5, Y3
 	VMULPD       Y0, Y3, Y3
 	VADDPD       Y1, Y3, Y0
 	VSUBPD       Y1, Y0, Y1
 	VSUBPD       Y1, Y3, Y3
 	VPAND        192(DX), Y0, Y1
+	VPXOR        Y5, Y5, Y5
 	VPCMPEQD     Y5, Y5, Y5
-	VPGATHERQQ   Y5, 512(DX)(Y1*8), Y11
+	VPGATHERQQ   Y5, 512(DX)(Y1*8), Y10
 	VPSLLQ       $0x2f, Y0, Y0
-	VPADDQ       Y0, Y11, Y11
+	VPADDQ       Y0, Y10, Y10
 	VMOVUPD      96(DX), Y0
 	VFMADD231PD  64(DX), Y3, Y0
 	VFMADD213PD  128(DX), Y3, Y0
 	VFMADD213PD  160(DX), Y3, Y0
-	VMULPD       Y11, Y0, Y0
+	VMULPD       Y10, Y0, Y0
 	VCVTPD2PSY   Y0, X0
-	VINSERTF128  $0x01, X0, Y8, Y0
-	VANDNPS      Y0, Y2, Y0
-	VMASKMOVPS   Y0, Y4, (AX)
+	VINSERTF128  $0x01, X0, Y6, Y6
+	VANDNPS      Y6, Y2, Y6
+	VMASKMOVPS   Y6, Y4, (AX)
 
 end:
 	VZEROUPPER
@@ -141,6 +147,269 @@ DATA libmExpAVX2Masks<>+52(SB)/4, $0x00000000
 DATA libmExpAVX2Masks<>+56(SB)/4, $0x00000000
 DATA libmExpAVX2Masks<>+60(SB)/4, $0x00000000
 GLOBL libmExpAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func libmExpDivideAVX2(dst *float32, src *float32, n int, top float32, beta float32, t *byte, others *float32, by float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·libmExpDivideAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+32(FP), DX
+	VMOVUPD      (DX), Y0
+	VMOVUPD      32(DX), Y1
+	MOVQ         n+16(FP), BX
+	MOVL         top+24(FP), SI
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Y2
+	MOVL         beta+28(FP), SI
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Y3
+	MOVQ         others+40(FP), SI
+	MOVL         by+48(FP), DI
+	VMOVD        DI, X4
+	VPBROADCASTD X4, Y4
+
+eight:
+	SUBQ         $0x08, BX
+	JLT          few
+	VMOVUPS      (SI), Y5
+	VDIVPS       Y4, Y5, Y5
+	VMOVUPS      Y5, (SI)
+	VMOVUPS      (CX), Y5
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VCMPPS       $0x11, 256(DX), Y5, Y10
+	VMOVUPS      448(DX), Y11
+	VMINPS       Y5, Y11, Y11
+	VANDNPS      Y11, Y10, Y11
+	VEXTRACTF128 $0x01, Y11, X5
+	VXORPS       Y12, Y12, Y12
+	VCVTPS2PD    X11, Y11
+	VMULPD       Y0, Y11, Y11
+	VADDPD       Y1, Y11, Y14
+	VSUBPD       Y1, Y14, Y13
+	VSUBPD       Y13, Y11, Y11
+	VPAND        192(DX), Y14, Y13
+	VPXOR        Y15, Y15, Y15
+	VPCMPEQD     Y15, Y15, Y15
+	VPGATHERQQ   Y15, 512(DX)(Y13*8), Y6
+	VPSLLQ       $0x2f, Y14, Y14
+	VPADDQ       Y14, Y6, Y6
+	VMOVUPD      96(DX), Y13
+	VFMADD231PD  64(DX), Y11, Y13
+	VFMADD213PD  128(DX), Y11, Y13
+	VFMADD213PD  160(DX), Y11, Y13
+	VMULPD       Y6, Y13, Y13
+	VCVTPD2PSY   Y13, X12
+	VCVTPS2PD    X5, Y5
+	VMULPD       Y0, Y5, Y5
+	VADDPD       Y1, Y5, Y13
+	VSUBPD       Y1, Y13, Y11
+	VSUBPD       Y11, Y5, Y5
+	VPAND        192(DX), Y13, Y11
+	VPXOR        Y14, Y14, Y14
+	VPCMPEQD     Y14, Y14, Y14
+	VPGATHERQQ   Y14, 512(DX)(Y11*8), Y7
+	VPSLLQ       $0x2f, Y13, Y13
+	VPADDQ       Y13, Y7, Y7
+	VMOVUPD      96(DX), Y11
+	VFMADD231PD  64(DX), Y5, Y11
+	VFMADD213PD  128(DX), Y5, Y11
+	VFMADD213PD  160(DX), Y5, Y11
+	VMULPD       Y7, Y11, Y11
+	VCVTPD2PSY   Y11, X5
+	VINSERTF128  $0x01, X5, Y12, Y12
+	VANDNPS      Y12, Y10, Y12
+	VMOVUPS      Y12, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, SI
+	JMP          eight
+
+few:
+	ADDQ         $0x08, BX
+	JZ           end
+	LEAQ         libmExpDivideAVX2Masks<>+0(SB), DI
+	SHLQ         $0x02, BX
+	SUBQ         BX, DI
+	VMOVUPS      32(DI), Y5
+	SHRQ         $0x02, BX
+	VMASKMOVPS   (SI), Y5, Y6
+	VDIVPS       Y4, Y6, Y6
+	VMASKMOVPS   Y6, Y5, (SI)
+	VMASKMOVPS   (CX), Y5, Y4
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VCMPPS       $0x11, 256(DX), Y4, Y2
+	VMOVUPS      448(DX), Y3
+	VMINPS       Y4, Y3, Y3
+	VANDNPS      Y3, Y2, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VXORPS       Y6, Y6, Y6
+	VCVTPS2PD    X3, Y3
+	VMULPD       Y0, Y3, Y3
+	VADDPD       Y1, Y3, Y10
+	VSUBPD       Y1, Y10, Y7
+	VSUBPD       Y7, Y3, Y3
+	VPAND        192(DX), Y10, Y7
+	VPXOR        Y11, Y11, Y11
+	VPCMPEQD     Y11, Y11, Y11
+	VPGATHERQQ   Y11, 512(DX)(Y7*8), Y8
+	VPSLLQ       $0x2f, Y10, Y10
+	VPADDQ       Y10, Y8, Y8
+	VMOVUPD      96(DX), Y7
+	VFMADD231PD  64(DX), Y3, Y7
+	VFMADD213PD  128(DX), Y3, Y7
+	VFMADD213PD  160(DX), Y3, Y7
+	VMULPD       Y8, Y7, Y7
+	VCVTPD2PSY   Y7, X6
+	VCVTPS2PD    X4, Y3
+	VMULPD       Y0, Y3, Y3
+	VADDPD       Y1, Y3, Y0
+	VSUBPD       Y1, Y0, Y1
+	VSUBPD       Y1, Y3, Y3
+	VPAND        192(DX), Y0, Y1
+	VPXOR        Y4, Y4, Y4
+	VPCMPEQD     Y4, Y4, Y4
+	VPGATHERQQ   Y4, 512(DX)(Y1*8), Y9
+	VPSLLQ       $0x2f, Y0, Y0
+	VPADDQ       Y0, Y9, Y9
+	VMOVUPD      96(DX), Y0
+	VFMADD231PD  64(DX), Y3, Y0
+	VFMADD213PD  128(DX), Y3, Y0
+	VFMADD213PD  160(DX), Y3, Y0
+	VMULPD       Y9, Y0, Y0
+	VCVTPD2PSY   Y0, X0
+	VINSERTF128  $0x01, X0, Y6, Y6
+	VANDNPS      Y6, Y2, Y6
+	VMASKMOVPS   Y6, Y5, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+DATA libmExpDivideAVX2Masks<>+0(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+4(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+8(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+12(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+16(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+20(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+24(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+28(SB)/4, $0xffffffff
+DATA libmExpDivideAVX2Masks<>+32(SB)/4, $0x00000000
+DATA libmExpDivideAVX2Masks<>+36(SB)/4, $0x00000000
+DATA libmExpDivideAVX2Masks<>+40(SB)/4, $0x00000000
+DATA libmExpDivideAVX2Masks<>+44(SB)/4, $0x00000000
+DATA libmExpDivideAVX2Masks<>+48(SB)/4, $0x00000000
+DATA libmExpDivideAVX2Masks<>+52(SB)/4, $0x00000000
+DATA libmExpDivideAVX2Masks<>+56(SB)/4, $0x00000000
+DATA libmExpDivideAVX2Masks<>+60(SB)/4, $0x00000000
+GLOBL libmExpDivideAVX2Masks<>(SB), RODATA|NOPTR, $64
+
+// func quotientsOfColumnsAVX2(dst *float32, lines int, step int, sums *float32)
+// Requires: AVX
+TEXT ·quotientsOfColumnsAVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    lines+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    sums+24(FP), BX
+	VMOVUPS (BX), Y0
+
+line:
+	VMOVUPS (AX), Y1
+	VDIVPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    DX, AX
+	DECQ    CX
+	JNZ     line
+	VZEROUPPER
+	RET
+
+// func libmSoftmaxColumnsAVX2(dst *float32, src *float32, lines int, step int, beta float32, t *byte, before *float32, sums *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·libmSoftmaxColumnsAVX2(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         t+40(FP), DX
+	VMOVUPD      (DX), Y0
+	VMOVUPD      32(DX), Y1
+	MOVQ         lines+16(FP), BX
+	MOVQ         step+24(FP), SI
+	MOVQ         before+48(FP), DI
+	MOVQ         sums+56(FP), R8
+	MOVL         beta+32(FP), R9
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Y2
+	VMOVUPS      (R8), Y4
+	MOVQ         CX, R9
+	MOVQ         BX, R10
+	VMOVUPS      (R9), Y3
+
+largest:
+	VMAXPS (R9), Y3, Y3
+	ADDQ   SI, R9
+	DECQ   R10
+	JNZ    largest
+	VXORPS Y5, Y5, Y5
+
+exponentials:
+	VMOVUPS      (DI), Y6
+	VDIVPS       Y4, Y6, Y6
+	VMOVUPS      Y6, (DI)
+	VMOVUPS      (CX), Y6
+	VSUBPS       Y3, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VCMPPS       $0x11, 256(DX), Y6, Y9
+	VMOVUPS      448(DX), Y10
+	VMINPS       Y6, Y10, Y10
+	VANDNPS      Y10, Y9, Y10
+	VEXTRACTF128 $0x01, Y10, X6
+	VXORPS       Y11, Y11, Y11
+	VCVTPS2PD    X10, Y10
+	VMULPD       Y0, Y10, Y10
+	VADDPD       Y1, Y10, Y13
+	VSUBPD       Y1, Y13, Y12
+	VSUBPD       Y12, Y10, Y10
+	VPAND        192(DX), Y13, Y12
+	VPXOR        Y14, Y14, Y14
+	VPCMPEQD     Y14, Y14, Y14
+	VPGATHERQQ   Y14, 512(DX)(Y12*8), Y7
+	VPSLLQ       $0x2f, Y13, Y13
+	VPADDQ       Y13, Y7, Y7
+	VMOVUPD      96(DX), Y12
+	VFMADD231PD  64(DX), Y10, Y12
+	VFMADD213PD  128(DX), Y10, Y12
+	VFMADD213PD  160(DX), Y10, Y12
+	VMULPD       Y7, Y12, Y12
+	VCVTPD2PSY   Y12, X11
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y0, Y6, Y6
+	VADDPD       Y1, Y6, Y12
+	VSUBPD       Y1, Y12, Y10
+	VSUBPD       Y10, Y6, Y6
+	VPAND        192(DX), Y12, Y10
+	VPXOR        Y13, Y13, Y13
+	VPCMPEQD     Y13, Y13, Y13
+	VPGATHERQQ   Y13, 512(DX)(Y10*8), Y8
+	VPSLLQ       $0x2f, Y12, Y12
+	VPADDQ       Y12, Y8, Y8
+	VMOVUPD      96(DX), Y10
+	VFMADD231PD  64(DX), Y6, Y10
+	VFMADD213PD  128(DX), Y6, Y10
+	VFMADD213PD  160(DX), Y6, Y10
+	VMULPD       Y8, Y10, Y10
+	VCVTPD2PSY   Y10, X6
+	VINSERTF128  $0x01, X6, Y11, Y11
+	VANDNPS      Y11, Y9, Y11
+	VADDPS       Y11, Y5, Y5
+	VMOVUPS      Y11, (AX)
+	ADDQ         SI, DI
+	ADDQ         SI, CX
+	ADDQ         SI, AX
+	DECQ         BX
+	JNZ          exponentials
+	VMOVUPS      Y5, (R8)
+	VZEROUPPER
+	RET
 
 // func libmExpAVX512(dst *float32, src *float32, n int, top float32, beta float32, t *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
@@ -400,12 +669,14 @@ eight:
 	VMINPS       Y3, Y6, Y6
 	VANDNPS      Y6, Y5, Y6
 	VEXTRACTF128 $0x01, Y6, X3
+	VXORPS       Y11, Y11, Y11
 	VCVTPS2PD    X6, Y6
 	VMULPD       Y0, Y6, Y6
 	VADDPD       Y1, Y6, Y13
 	VSUBPD       Y1, Y13, Y12
 	VSUBPD       Y12, Y6, Y6
 	VPAND        192(DX), Y13, Y12
+	VPXOR        Y14, Y14, Y14
 	VPCMPEQD     Y14, Y14, Y14
 	VPGATHERQQ   Y14, 512(DX)(Y12*8), Y7
 	VPSLLQ       $0x2f, Y13, Y13
@@ -415,32 +686,33 @@ eight:
 	VFMADD213PD  128(DX), Y6, Y12
 	VFMADD213PD  160(DX), Y6, Y12
 	VMULPD       Y7, Y12, Y12
-	VCVTPD2PSY   Y12, X8
+	VCVTPD2PSY   Y12, X11
 	VCVTPS2PD    X3, Y3
 	VMULPD       Y0, Y3, Y3
 	VADDPD       Y1, Y3, Y12
 	VSUBPD       Y1, Y12, Y6
 	VSUBPD       Y6, Y3, Y3
 	VPAND        192(DX), Y12, Y6
+	VPXOR        Y13, Y13, Y13
 	VPCMPEQD     Y13, Y13, Y13
-	VPGATHERQQ   Y13, 512(DX)(Y6*8), Y9
+	VPGATHERQQ   Y13, 512(DX)(Y6*8), Y8
 	VPSLLQ       $0x2f, Y12, Y12
-	VPADDQ       Y12, Y9, Y9
+	VPADDQ       Y12, Y8, Y8
 	VMOVUPD      96(DX), Y6
 	VFMADD231PD  64(DX), Y3, Y6
 	VFMADD213PD  128(DX), Y3, Y6
 	VFMADD213PD  160(DX), Y3, Y6
-	VMULPD       Y9, Y6, Y6
+	VMULPD       Y8, Y6, Y6
 	VCVTPD2PSY   Y6, X3
-	VINSERTF128  $0x01, X3, Y8, Y3
-	VANDNPS      Y3, Y5, Y3
-	VMOVUPS      352(DX), Y5
-	VADDPS       Y5, Y3, Y6
-	VDIVPS       Y6, Y5, Y6
-	VBLENDVPS    Y4, Y3, Y6, Y6
+	VINSERTF128  $0x01, X3, Y11, Y11
+	VANDNPS      Y11, Y5, Y11
+	VMOVUPS      352(DX), Y3
+	VADDPS       Y3, Y11, Y5
+	VDIVPS       Y5, Y3, Y5
+	VBLENDVPS    Y4, Y11, Y5, Y5
 	VCMPPS       $0x1e, 384(DX), Y2, Y4
-	VBLENDVPS    Y4, Y5, Y6, Y6
-	VMOVUPS      Y6, (AX)
+	VBLENDVPS    Y4, Y3, Y5, Y5
+	VMOVUPS      Y5, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	JMP          eight
@@ -462,47 +734,50 @@ few:
 	VMINPS       Y4, Y7, Y7
 	VANDNPS      Y7, Y6, Y7
 	VEXTRACTF128 $0x01, Y7, X4
+	VXORPS       Y8, Y8, Y8
 	VCVTPS2PD    X7, Y7
 	VMULPD       Y0, Y7, Y7
 	VADDPD       Y1, Y7, Y12
-	VSUBPD       Y1, Y12, Y9
-	VSUBPD       Y9, Y7, Y7
-	VPAND        192(DX), Y12, Y9
+	VSUBPD       Y1, Y12, Y11
+	VSUBPD       Y11, Y7, Y7
+	VPAND        192(DX), Y12, Y11
+	VPXOR        Y13, Y13, Y13
 	VPCMPEQD     Y13, Y13, Y13
-	VPGATHERQQ   Y13, 512(DX)(Y9*8), Y10
+	VPGATHERQQ   Y13, 512(DX)(Y11*8), Y9
 	VPSLLQ       $0x2f, Y12, Y12
-	VPADDQ       Y12, Y10, Y10
-	VMOVUPD      96(DX), Y9
-	VFMADD231PD  64(DX), Y7, Y9
-	VFMADD213PD  128(DX), Y7, Y9
-	VFMADD213PD  160(DX), Y7, Y9
-	VMULPD       Y10, Y9, Y9
-	VCVTPD2PSY   Y9, X8
+	VPADDQ       Y12, Y9, Y9
+	VMOVUPD      96(DX), Y11
+	VFMADD231PD  64(DX), Y7, Y11
+	VFMADD213PD  128(DX), Y7, Y11
+	VFMADD213PD  160(DX), Y7, Y11
+	VMULPD       Y9, Y11, Y11
+	VCVTPD2PSY   Y11, X8
 	VCVTPS2PD    X4, Y4
 	VMULPD       Y0, Y4, Y4
 	VADDPD       Y1, Y4, Y0
 	VSUBPD       Y1, Y0, Y1
 	VSUBPD       Y1, Y4, Y4
 	VPAND        192(DX), Y0, Y1
+	VPXOR        Y7, Y7, Y7
 	VPCMPEQD     Y7, Y7, Y7
-	VPGATHERQQ   Y7, 512(DX)(Y1*8), Y11
+	VPGATHERQQ   Y7, 512(DX)(Y1*8), Y10
 	VPSLLQ       $0x2f, Y0, Y0
-	VPADDQ       Y0, Y11, Y11
+	VPADDQ       Y0, Y10, Y10
 	VMOVUPD      96(DX), Y0
 	VFMADD231PD  64(DX), Y4, Y0
 	VFMADD213PD  128(DX), Y4, Y0
 	VFMADD213PD  160(DX), Y4, Y0
-	VMULPD       Y11, Y0, Y0
+	VMULPD       Y10, Y0, Y0
 	VCVTPD2PSY   Y0, X0
-	VINSERTF128  $0x01, X0, Y8, Y0
-	VANDNPS      Y0, Y6, Y0
-	VMOVUPS      352(DX), Y1
-	VADDPS       Y1, Y0, Y4
-	VDIVPS       Y4, Y1, Y4
-	VBLENDVPS    Y5, Y0, Y4, Y4
+	VINSERTF128  $0x01, X0, Y8, Y8
+	VANDNPS      Y8, Y6, Y8
+	VMOVUPS      352(DX), Y0
+	VADDPS       Y0, Y8, Y1
+	VDIVPS       Y1, Y0, Y1
+	VBLENDVPS    Y5, Y8, Y1, Y1
 	VCMPPS       $0x1e, 384(DX), Y3, Y5
-	VBLENDVPS    Y5, Y1, Y4, Y4
-	VMASKMOVPS   Y4, Y2, (AX)
+	VBLENDVPS    Y5, Y0, Y1, Y1
+	VMASKMOVPS   Y1, Y2, (AX)
 
 end:
 	VZEROUPPER

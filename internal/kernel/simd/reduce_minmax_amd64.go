@@ -1,6 +1,10 @@
 package simd
 
-var extremeKernels = family[Extremes]{AVX512: {
+var extremeKernels = family[Extremes]{AVX2: {
+	Set:   AVX2,
+	lines: [2][extremeKinds]extremeKernel{{floatKind: mostFloatsLinesAVX2}, {floatKind: leastFloatsLinesAVX2}},
+	rows:  [2][extremeKinds]extremeKernel{{floatKind: mostFloatsRowsAVX2}, {floatKind: leastFloatsRowsAVX2}},
+}, AVX512: {
 	Set: AVX512,
 	lines: [2][extremeKinds]extremeKernel{
 		{mostBytesLinesAVX512, mostUnsignedBytesLinesAVX512, mostShortsLinesAVX512, mostUnsignedShortsLinesAVX512, mostWordsLinesAVX512, mostUnsignedWordsLinesAVX512, mostLongsLinesAVX512, mostUnsignedLongsLinesAVX512, mostFloatsLinesAVX512, mostDoublesLinesAVX512},

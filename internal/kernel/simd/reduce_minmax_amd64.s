@@ -1433,6 +1433,173 @@ few_end:
 	VZEROUPPER
 	RET
 
+DATA mostFloatsLinesMasks<>+0(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+4(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+8(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+12(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+16(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+20(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+24(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+28(SB)/4, $0xffffffff
+DATA mostFloatsLinesMasks<>+32(SB)/4, $0x00000000
+DATA mostFloatsLinesMasks<>+36(SB)/4, $0x00000000
+DATA mostFloatsLinesMasks<>+40(SB)/4, $0x00000000
+DATA mostFloatsLinesMasks<>+44(SB)/4, $0x00000000
+DATA mostFloatsLinesMasks<>+48(SB)/4, $0x00000000
+DATA mostFloatsLinesMasks<>+52(SB)/4, $0x00000000
+DATA mostFloatsLinesMasks<>+56(SB)/4, $0x00000000
+DATA mostFloatsLinesMasks<>+60(SB)/4, $0x00000000
+GLOBL mostFloatsLinesMasks<>(SB), RODATA|NOPTR, $64
+
+// func mostFloatsLinesAVX2(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX
+TEXT ·mostFloatsLinesAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+32(FP), DX
+	MOVQ lines+16(FP), BX
+	MOVQ n+24(FP), SI
+
+many:
+	SUBQ    $0x08, SI
+	JLT     few
+	VXORPS  Y1, Y1, Y1
+	VMOVUPS (CX), Y0
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+eight:
+	VMOVUPS (DI), Y2
+	VMAXPS  Y2, Y0, Y0
+	VCMPPS  $0x03, Y2, Y2, Y2
+	VORPS   Y2, Y1, Y1
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     eight
+	VORPS   Y1, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	JMP     many
+
+few:
+	ADDQ       $0x08, SI
+	JZ         end
+	LEAQ       mostFloatsLinesMasks<>+0(SB), DI
+	SHLQ       $0x02, SI
+	SUBQ       SI, DI
+	VMOVUPS    32(DI), Y0
+	SHRQ       $0x02, SI
+	VXORPS     Y2, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y1
+	MOVQ       CX, DI
+	MOVQ       BX, R8
+
+rest:
+	VMASKMOVPS (DI), Y0, Y3
+	VMAXPS     Y3, Y1, Y1
+	VCMPPS     $0x03, Y3, Y3, Y3
+	VORPS      Y3, Y2, Y2
+	ADDQ       DX, DI
+	DECQ       R8
+	JNZ        rest
+	VORPS      Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func mostFloatsRowsAVX2(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX
+TEXT ·mostFloatsRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ lines+16(FP), DX
+	MOVQ n+24(FP), BX
+
+row:
+	VXORPS       Y0, Y0, Y0
+	MOVQ         BX, SI
+	LEAQ         (CX)(BX*4), DI
+	VBROADCASTSS (CX), Y1
+	VBROADCASTSS (CX), Y2
+	VBROADCASTSS (CX), Y3
+	VBROADCASTSS (CX), Y4
+	SUBQ         $0x20, SI
+	JLT          rest
+
+wide:
+	VMOVUPS (CX), Y5
+	VCMPPS  $0x03, 32(CX), Y5, Y6
+	VORPS   Y6, Y0, Y0
+	VMAXPS  Y5, Y1, Y1
+	VMAXPS  32(CX), Y2, Y2
+	VMOVUPS 64(CX), Y5
+	VCMPPS  $0x03, 96(CX), Y5, Y6
+	VORPS   Y6, Y0, Y0
+	VMAXPS  Y5, Y3, Y3
+	VMAXPS  96(CX), Y4, Y4
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x20, SI
+	JGE     wide
+	VMAXPS  Y2, Y1, Y1
+	VMAXPS  Y4, Y3, Y3
+	VMAXPS  Y3, Y1, Y1
+
+rest:
+	ADDQ $0x20, SI
+
+eight:
+	SUBQ    $0x08, SI
+	JLT     last
+	VMOVUPS (CX), Y2
+	VMAXPS  Y2, Y1, Y1
+	VCMPPS  $0x03, Y2, Y2, Y2
+	VORPS   Y2, Y0, Y0
+	ADDQ    $0x20, CX
+	JMP     eight
+
+last:
+	ADDQ    $0x08, SI
+	JZ      whole
+	CMPQ    BX, $0x08
+	JLT     one
+	VMOVUPS -32(DI), Y2
+	VMAXPS  Y2, Y1, Y1
+	VCMPPS  $0x03, Y2, Y2, Y2
+	VORPS   Y2, Y0, Y0
+	JMP     whole
+
+one:
+	VBROADCASTSS (CX), Y2
+	VMAXPS       Y2, Y1, Y1
+	VCMPPS       $0x03, Y2, Y2, Y2
+	VORPS        Y2, Y0, Y0
+	ADDQ         $0x04, CX
+	DECQ         SI
+	JNZ          one
+
+whole:
+	MOVQ         DI, CX
+	VEXTRACTF128 $0x01, Y1, X2
+	VMAXPS       X2, X1, X1
+	VPERMILPS    $0x4e, X1, X2
+	VMAXPS       X2, X1, X1
+	VPERMILPS    $0xb1, X1, X2
+	VMAXPS       X2, X1, X1
+	VMOVSS       X1, (AX)
+	VPTEST       Y0, Y0
+	JZ           numbers
+	MOVL         $0x7fc00000, (AX)
+
+numbers:
+	ADDQ $0x04, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func mostDoublesLinesAVX512(dst *byte, src *byte, lines int, n int, step int)
 // Requires: AVX, AVX512BW, AVX512F, BMI2
 TEXT ·mostDoublesLinesAVX512(SB), NOSPLIT, $0-40
@@ -3033,6 +3200,173 @@ few_end:
 	ADDQ          $0x04, AX
 	DECQ          DX
 	JNZ           row
+	VZEROUPPER
+	RET
+
+DATA leastFloatsLinesMasks<>+0(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+4(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+8(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+12(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+16(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+20(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+24(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+28(SB)/4, $0xffffffff
+DATA leastFloatsLinesMasks<>+32(SB)/4, $0x00000000
+DATA leastFloatsLinesMasks<>+36(SB)/4, $0x00000000
+DATA leastFloatsLinesMasks<>+40(SB)/4, $0x00000000
+DATA leastFloatsLinesMasks<>+44(SB)/4, $0x00000000
+DATA leastFloatsLinesMasks<>+48(SB)/4, $0x00000000
+DATA leastFloatsLinesMasks<>+52(SB)/4, $0x00000000
+DATA leastFloatsLinesMasks<>+56(SB)/4, $0x00000000
+DATA leastFloatsLinesMasks<>+60(SB)/4, $0x00000000
+GLOBL leastFloatsLinesMasks<>(SB), RODATA|NOPTR, $64
+
+// func leastFloatsLinesAVX2(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX
+TEXT ·leastFloatsLinesAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+32(FP), DX
+	MOVQ lines+16(FP), BX
+	MOVQ n+24(FP), SI
+
+many:
+	SUBQ    $0x08, SI
+	JLT     few
+	VXORPS  Y1, Y1, Y1
+	VMOVUPS (CX), Y0
+	MOVQ    CX, DI
+	MOVQ    BX, R8
+
+eight:
+	VMOVUPS (DI), Y2
+	VMINPS  Y2, Y0, Y0
+	VCMPPS  $0x03, Y2, Y2, Y2
+	VORPS   Y2, Y1, Y1
+	ADDQ    DX, DI
+	DECQ    R8
+	JNZ     eight
+	VORPS   Y1, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	JMP     many
+
+few:
+	ADDQ       $0x08, SI
+	JZ         end
+	LEAQ       leastFloatsLinesMasks<>+0(SB), DI
+	SHLQ       $0x02, SI
+	SUBQ       SI, DI
+	VMOVUPS    32(DI), Y0
+	SHRQ       $0x02, SI
+	VXORPS     Y2, Y2, Y2
+	VMASKMOVPS (CX), Y0, Y1
+	MOVQ       CX, DI
+	MOVQ       BX, R8
+
+rest:
+	VMASKMOVPS (DI), Y0, Y3
+	VMINPS     Y3, Y1, Y1
+	VCMPPS     $0x03, Y3, Y3, Y3
+	VORPS      Y3, Y2, Y2
+	ADDQ       DX, DI
+	DECQ       R8
+	JNZ        rest
+	VORPS      Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+
+end:
+	VZEROUPPER
+	RET
+
+// func leastFloatsRowsAVX2(dst *byte, src *byte, lines int, n int, step int)
+// Requires: AVX
+TEXT ·leastFloatsRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ lines+16(FP), DX
+	MOVQ n+24(FP), BX
+
+row:
+	VXORPS       Y0, Y0, Y0
+	MOVQ         BX, SI
+	LEAQ         (CX)(BX*4), DI
+	VBROADCASTSS (CX), Y1
+	VBROADCASTSS (CX), Y2
+	VBROADCASTSS (CX), Y3
+	VBROADCASTSS (CX), Y4
+	SUBQ         $0x20, SI
+	JLT          rest
+
+wide:
+	VMOVUPS (CX), Y5
+	VCMPPS  $0x03, 32(CX), Y5, Y6
+	VORPS   Y6, Y0, Y0
+	VMINPS  Y5, Y1, Y1
+	VMINPS  32(CX), Y2, Y2
+	VMOVUPS 64(CX), Y5
+	VCMPPS  $0x03, 96(CX), Y5, Y6
+	VORPS   Y6, Y0, Y0
+	VMINPS  Y5, Y3, Y3
+	VMINPS  96(CX), Y4, Y4
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x20, SI
+	JGE     wide
+	VMINPS  Y2, Y1, Y1
+	VMINPS  Y4, Y3, Y3
+	VMINPS  Y3, Y1, Y1
+
+rest:
+	ADDQ $0x20, SI
+
+eight:
+	SUBQ    $0x08, SI
+	JLT     last
+	VMOVUPS (CX), Y2
+	VMINPS  Y2, Y1, Y1
+	VCMPPS  $0x03, Y2, Y2, Y2
+	VORPS   Y2, Y0, Y0
+	ADDQ    $0x20, CX
+	JMP     eight
+
+last:
+	ADDQ    $0x08, SI
+	JZ      whole
+	CMPQ    BX, $0x08
+	JLT     one
+	VMOVUPS -32(DI), Y2
+	VMINPS  Y2, Y1, Y1
+	VCMPPS  $0x03, Y2, Y2, Y2
+	VORPS   Y2, Y0, Y0
+	JMP     whole
+
+one:
+	VBROADCASTSS (CX), Y2
+	VMINPS       Y2, Y1, Y1
+	VCMPPS       $0x03, Y2, Y2, Y2
+	VORPS        Y2, Y0, Y0
+	ADDQ         $0x04, CX
+	DECQ         SI
+	JNZ          one
+
+whole:
+	MOVQ         DI, CX
+	VEXTRACTF128 $0x01, Y1, X2
+	VMINPS       X2, X1, X1
+	VPERMILPS    $0x4e, X1, X2
+	VMINPS       X2, X1, X1
+	VPERMILPS    $0xb1, X1, X2
+	VMINPS       X2, X1, X1
+	VMOVSS       X1, (AX)
+	VPTEST       Y0, Y0
+	JZ           numbers
+	MOVL         $0x7fc00000, (AX)
+
+numbers:
+	ADDQ $0x04, AX
+	DECQ DX
+	JNZ  row
 	VZEROUPPER
 	RET
 

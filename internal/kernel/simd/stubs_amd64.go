@@ -654,25 +654,13 @@ func cpuid(leaf, sub uint32) (ax, bx, cx, dx uint32)
 func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)
 
 //go:noescape
-func dequantiseS16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
-
-//go:noescape
 func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
-
-//go:noescape
-func dequantiseS8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
 func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
-func dequantiseU16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
-
-//go:noescape
 func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
-
-//go:noescape
-func dequantiseU8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
 func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
@@ -2100,7 +2088,13 @@ func leastDoublesLinesAVX512(dst, src *byte, lines, n, step int)
 func leastDoublesRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
+func leastFloatsLinesAVX2(dst, src *byte, lines, n, step int)
+
+//go:noescape
 func leastFloatsLinesAVX512(dst, src *byte, lines, n, step int)
+
+//go:noescape
+func leastFloatsRowsAVX2(dst, src *byte, lines, n, step int)
 
 //go:noescape
 func leastFloatsRowsAVX512(dst, src *byte, lines, n, step int)
@@ -2223,10 +2217,7 @@ func libmExpAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable)
 func libmExpAVX512(dst, src *float32, n int, top, beta float32, t *LibmTable)
 
 //go:noescape
-func libmHardSwishAVX2(dst, src *float32, n int, t *SingleTable)
-
-//go:noescape
-func libmHardSwishAVX512(dst, src *float32, n int, t *SingleTable)
+func libmExpDivideAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable, others *float32, by float32)
 
 //go:noescape
 func libmLogAVX512(dst, src *float32, n int, t *float64)
@@ -2236,6 +2227,9 @@ func libmSigmoidAVX2(dst, src *float32, n int, t *LibmTable)
 
 //go:noescape
 func libmSigmoidAVX512(dst, src *float32, n int, t *LibmTable)
+
+//go:noescape
+func libmSoftmaxColumnsAVX2(dst, src *float32, lines, step int, beta float32, t *LibmTable, before, sums *float32)
 
 //go:noescape
 func libmTanhAVX2(dst, src *float32, n int)
@@ -2263,9 +2257,6 @@ func logarithmAVX2(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func logarithmAVX512(dst, src *float32, n int, t *SingleTable)
-
-//go:noescape
-func lookupAVX2(dst, src *byte, n int, table *byte)
 
 //go:noescape
 func lookupVNNI(dst, src *byte, n int, table *byte)
@@ -2382,7 +2373,13 @@ func mostDoublesLinesAVX512(dst, src *byte, lines, n, step int)
 func mostDoublesRowsAVX512(dst, src *byte, lines, n, step int)
 
 //go:noescape
+func mostFloatsLinesAVX2(dst, src *byte, lines, n, step int)
+
+//go:noescape
 func mostFloatsLinesAVX512(dst, src *byte, lines, n, step int)
+
+//go:noescape
+func mostFloatsRowsAVX2(dst, src *byte, lines, n, step int)
 
 //go:noescape
 func mostFloatsRowsAVX512(dst, src *byte, lines, n, step int)
@@ -2689,12 +2686,6 @@ func pairreverseU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pa
 
 //go:noescape
 func pairreverseU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
-
-//go:noescape
-func pairscaledS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
-
-//go:noescape
-func pairscaledU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairsquareS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
@@ -3264,6 +3255,9 @@ func quotientU8AVX512(dst, a, b *byte, n int) int
 func quotients16AVX512(dst *int16, n int, recip, half, shift int32)
 
 //go:noescape
+func quotientsOfColumnsAVX2(dst *float32, lines, step int, sums *float32)
+
+//go:noescape
 func reachAVX2(src *byte, rows, k int, turn, from uint32, mask *byte, above, below *int32)
 
 //go:noescape
@@ -3444,16 +3438,31 @@ func rowSquaresAVX2(src *float32, n int, mean float64) float64
 func rowSumAVX2(src *float32, n int) float64
 
 //go:noescape
+func rowsAddAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func rowsAddAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsDivAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
 func rowsDivAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
+func rowsMulAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func rowsMulAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
+func rowsSquareAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func rowsSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func rowsSubAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
 func rowsSubAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
@@ -3612,22 +3621,43 @@ func sinAVX512(dst, src *float32, n int, t *SingleTable)
 func sinDoublesAVX512(dst, src *float64, n int) (done int)
 
 //go:noescape
+func singlesAddAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func singlesAddAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesDivAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
 func singlesDivAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
+func singlesDivFromAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func singlesDivFromAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesMulAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
 func singlesMulAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
+func singlesSquareAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func singlesSquareAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
+func singlesSubAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
 func singlesSubAVX512(dst, a, b *float32, rows, n, stepA, stepB int)
+
+//go:noescape
+func singlesSubFromAVX2(dst, a, b *float32, rows, n, stepA, stepB int)
 
 //go:noescape
 func singlesSubFromAVX512(dst, a, b *float32, rows, n, stepA, stepB int)

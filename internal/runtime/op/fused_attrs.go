@@ -29,6 +29,10 @@ const (
 	AttrExponent = "opmeter.exponent"
 	// AttrRank is the rank of the result.
 	AttrRank = "opmeter.rank"
+
+	// AttrAxis of SOFTMAX is the axis along which it works, where the file transposes that axis to
+	// the end and back.
+	AttrAxis = "opmeter.axis"
 )
 
 // LeadAxes is the maximum number of batch dimensions that the scores of a fused attention have.

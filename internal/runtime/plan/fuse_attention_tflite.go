@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
+	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -61,7 +62,7 @@ func (m *liteMatcher) attention(i int) (graph.Attrs, []int) {
 		return nil, nil
 	}
 	batches := lead(weights.Shape)
-	soft := m.producer(m.reshaped(last.Inputs[0]), "SOFTMAX", 1)
+	soft := m.producer(m.reshaped(last.Inputs[0], 2), "SOFTMAX", 1)
 	if soft == nil || m.float32Value(soft.Outputs[0]) == nil {
 		return nil, nil
 	}
@@ -87,7 +88,7 @@ func (m *liteMatcher) attention(i int) (graph.Attrs, []int) {
 // scores returns the MatMul that computes a value through binary operators and reshapes, nil if
 // absent.
 func (m *liteMatcher) scores(id int) *graph.Node {
-	id = m.reshaped(id)
+	id = m.reshaped(id, 2)
 	s := m.float32Value(id)
 	if s == nil || s.Rank() > 2+op.LeadAxes {
 		return nil
@@ -117,12 +118,13 @@ func (m *liteMatcher) scores(id int) *graph.Node {
 	return nil
 }
 
-// reshaped returns the input of a chain of reshapes that keep the matrix dimensions, or the value
-// itself.
-func (m *liteMatcher) reshaped(id int) int {
+// reshaped returns the input of a chain of reshapes that keep the last dimensions, some of them,
+// or the value itself.
+func (m *liteMatcher) reshaped(id, some int) int {
+	last := func(y *tensor.Tensor) []int { return y.Shape[y.Rank()-some:] }
 	for {
 		y := m.float32Value(id)
-		if y == nil || y.Rank() < 2 {
+		if y == nil || y.Rank() < some {
 			return id
 		}
 		taken := len(m.taken)
@@ -134,7 +136,7 @@ func (m *liteMatcher) reshaped(id int) int {
 			return id
 		}
 		x := m.float32Value(n.Inputs[0])
-		if x == nil || x.Rank() < 2 || !slices.Equal(x.Shape[x.Rank()-2:], y.Shape[y.Rank()-2:]) {
+		if x == nil || x.Rank() < some || !slices.Equal(last(x), last(y)) {
 			m.taken = m.taken[:taken]
 			return id
 		}

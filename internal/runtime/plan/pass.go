@@ -31,6 +31,7 @@ func Passes() []Pass {
 		{"normalisation", "Fuse the operators of a LayerNormalization or RMSNormalization.", true, fuseNorms},
 		{"sum-of-squares", "Fuse the operators of a sum of squares (ReduceSumSquare) or an L2 norm (ReduceL2).", true, fuseSumsOfSquares},
 		{"attention", "Fuse MatMul, softmax and MatMul into attention that is computed block by block.", true, fuseAttentions},
+		{"softmax-axis", "Compute a SOFTMAX along the axis that the file transposes to the end and back.", false, fuseSoftmaxAxis},
 		{"pointwise-conv", "Replace Transpose, MatMul over the channels and Transpose by a 1×1 convolution.", true, pointwiseConvs},
 		{"bias", "Fuse the addition of a constant into the convolution or MatMul before it.", true, fuseBiases},
 		{"integer-products", "Fuse a MatMulInteger, the Cast of its sums, their scales and a bias.", false, fuseIntegerProducts},

@@ -22,17 +22,18 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	beta := c.Node.Attrs.Float("beta", 1)
 	x, y := c.In[0].Type, c.Out[0].Type
 	switch {
+	case c.Node.Attrs.Has(op.AttrAxis) && x == tensor.Float32 && y == tensor.Float32:
+		return axisSoftmax(c, c.Node.Attrs.Int(op.AttrAxis, 0), beta)
+	case c.Node.Attrs.Has(op.AttrAxis):
+		return nil, op.Unsupported("%v input along an axis", x)
 	case x == tensor.Float32 && y == tensor.Float32:
 		if depth > 0 && depth < shortRow && simd.CurveKernels() != nil {
 			return shortSoftmax(c, rows, depth, beta), nil
 		}
-		sums := op.ScratchOf[float32](c, SoftmaxTile*c.Pool.Threads())
-		tile := SoftmaxRows(depth)
+		sums := op.ScratchOf[float32](c, SoftmaxSums*c.Pool.Threads())
+		softmax := SoftmaxRows(depth)
 		return layer.RangesWorker(rows, 1+4096/max(depth, 1), func(y, x []float32, worker, lo, hi int) {
-			for ; lo < hi; lo += SoftmaxTile {
-				n := min(SoftmaxTile, hi-lo)
-				tile(y[lo*depth:(lo+n)*depth], x[lo*depth:(lo+n)*depth], sums[worker*SoftmaxTile:][:n], depth, beta)
-			}
+			softmax(y[lo*depth:hi*depth], x[lo*depth:hi*depth], sums[worker*SoftmaxSums:][:SoftmaxSums], depth, beta)
 		}), nil
 	case x == tensor.Int8 && y == tensor.Int8:
 		return intSoftmax[int8, int8](c, rows, depth, beta)
@@ -46,19 +47,56 @@ func prepareSoftmax(c *op.Call) (op.Run, error) {
 	return nil, op.Unsupported("%v input with %v output", x, y)
 }
 
-// SoftmaxTile is the maximum number of rows that are computed together.
-const SoftmaxTile = 8
+// axisSoftmax computes the softmax along an axis, with the results of [SoftmaxRows].
+func axisSoftmax(c *op.Call, axis int, beta float32) (op.Run, error) {
+	shape := c.In[0].Shape
+	if axis < 0 || axis >= len(shape) {
+		return nil, c.Errorf("axis %d of rank %d", axis, len(shape))
+	}
+	outer, depth, inner := tensor.Elements(shape[:axis]), shape[axis], tensor.Elements(shape[axis+1:])
+	if libm.HasSoftmaxColumns(inner) && depth > 0 {
+		return layer.RangesWorker(outer*inner/simd.SoftmaxColumns, 1+4096/(simd.SoftmaxColumns*depth), func(y, x []float32, _, lo, hi int) {
+			libm.SoftmaxColumns(y, x, depth, inner, lo, hi, beta)
+		}), nil
+	}
+	// Columns of a block, shortTile at a time, are turned into rows.
+	tiles := (inner + shortTile - 1) / shortTile
+	rows, sums := op.ScratchOf[float32](c, shortTile*depth*c.Pool.Threads()), op.ScratchOf[float32](c, SoftmaxSums*c.Pool.Threads())
+	softmax := SoftmaxRows(depth)
+	return layer.RangesWorker(outer*tiles, 1, func(y, x []float32, worker, lo, hi int) {
+		for u := lo; u < hi; u++ {
+			col := u % tiles * shortTile
+			n, at := min(shortTile, inner-col), u/tiles*depth*inner+col
+			t := rows[worker*shortTile*depth:][:n*depth]
+			move.Transpose(t, depth, x[at:], inner, n, depth)
+			softmax(t, t, sums[worker*SoftmaxSums:][:SoftmaxSums], depth, beta)
+			move.Transpose(y[at:], inner, t, depth, depth, n)
+		}
+	}), nil
+}
+
+// SoftmaxTile is the number of rows that are computed together, and SoftmaxSums the length of the
+// scratch memory for them.
+const (
+	SoftmaxTile = 8
+	SoftmaxSums = 3 * SoftmaxTile
+)
 
 // longRow is the length of rows from which on the cost of a call per row is negligible.
 const longRow = 512
 
-// SoftmaxRows returns a function that computes at most [SoftmaxTile] rows of depth values
-// together, in float32 and with sums in order, as the reference kernels do; sums is scratch
-// memory for one number per row.
+// SoftmaxRows returns a function that computes rows of depth values in float32 and with sums in
+// order, as the reference kernels do; sums is scratch memory of [SoftmaxSums] numbers.
 func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) {
 	sub, div, extremes, curves := element.Sub[float32]().Rows, element.Div[float32](), simd.ExtremeKernels(), simd.CurveKernels()
-	if depth > 0 && depth < longRow && sub != nil && div.Rows != nil && simd.HasExtremes[float32](extremes) {
-		return func(y, x, sums []float32, depth int, beta float32) {
+	tops := simd.HasExtremes[float32](extremes)
+	switch {
+	case depth == 0:
+		return func(_, _, _ []float32, _ int, _ float32) {}
+	case tops && libm.HasExpDivide():
+		return softmaxOverlapped
+	case depth < longRow && sub != nil && div.Rows != nil && tops:
+		return softmaxTiles(func(y, x, sums []float32, depth int, beta float32) {
 			simd.ExtremeRows(extremes, false, sums, x, depth)
 			sub(y, x, sums, depth, depth, 1, 2)
 			libm.ExpOf(y, y, 0, beta)
@@ -66,13 +104,9 @@ func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) 
 			if !curves.Shares(y, y, sums, depth) {
 				div.Rows(y, y, sums, depth, depth, 1, 2)
 			}
-		}
+		})
 	}
-	return func(y, x, sums []float32, depth int, beta float32) {
-		if depth == 0 {
-			return
-		}
-		tops := simd.HasExtremes[float32](extremes)
+	return softmaxTiles(func(y, x, sums []float32, depth int, beta float32) {
 		if tops {
 			simd.ExtremeRows(extremes, false, sums, x, depth)
 		}
@@ -90,6 +124,48 @@ func SoftmaxRows(depth int) func(y, x, sums []float32, depth int, beta float32) 
 			row := y[i*depth:][:depth]
 			div.VectorScalar(row, row, sum)
 		}
+	})
+}
+
+// softmaxTiles calls tile for at most [SoftmaxTile] rows at a time.
+func softmaxTiles(tile func(y, x, sums []float32, depth int, beta float32)) func(y, x, sums []float32, depth int, beta float32) {
+	return func(y, x, sums []float32, depth int, beta float32) {
+		for len(y) > 0 {
+			n := min(SoftmaxTile*depth, len(y))
+			tile(y[:n], x[:n], sums[:n/depth], depth, beta)
+			y, x = y[n:], x[n:]
+		}
+	}
+}
+
+// softmaxOverlapped divides the rows of a tile while it computes the exponentials of the next one.
+func softmaxOverlapped(y, x, sums []float32, depth int, beta float32) {
+	tops, totals, other := sums[:SoftmaxTile], sums[SoftmaxTile:2*SoftmaxTile], sums[2*SoftmaxTile:]
+	extremes, divide := simd.ExtremeKernels(), element.Div[float32]().VectorScalar
+	var last, before []float32 // the tile before, and its sums
+	for len(y) > 0 {
+		n := min(SoftmaxTile, len(y)/depth)
+		simd.ExtremeRows(extremes, false, tops[:n], x, depth)
+		for i, top := range tops[:n] {
+			to, from := y[i*depth:][:depth], x[i*depth:][:depth]
+			if len(last) == 0 {
+				libm.ExpOf(to, from, top, beta)
+				continue
+			}
+			libm.ExpDivide(to, from, top, beta, last[:depth], before[0])
+			last, before = last[depth:], before[1:]
+		}
+		for len(last) > 0 {
+			divide(last[:depth], last[:depth], before[0])
+			last, before = last[depth:], before[1:]
+		}
+		before = totals[:n]
+		reduce.OrderedSums(before, y[:n*depth], depth)
+		last, y, x = y[:n*depth], y[n*depth:], x[n*depth:]
+		totals, other = other, totals
+	}
+	for i := range before {
+		divide(last[i*depth:][:depth], last[i*depth:][:depth], before[i])
 	}
 }
 
@@ -122,6 +198,11 @@ func (s *columns) rows(to, from []float32, worker, lo, hi int) {
 		x, y := from[lo*depth:(lo+n)*depth], to[lo*depth:(lo+n)*depth]
 		t, total := workspace[:n*depth], all[:n]
 		move.Transpose(t, n, x, depth, depth, n)
+		if libm.HasExpDivide() && libm.HasSoftmaxColumns(n) {
+			libm.SoftmaxColumns(t, t, depth, n, 0, n/simd.SoftmaxColumns, s.beta)
+			move.Transpose(y, depth, t, n, n, depth)
+			continue
+		}
 		copy(total, t)
 		for at := n; at < len(t); at += n {
 			s.max(total, total, t[at:at+n])

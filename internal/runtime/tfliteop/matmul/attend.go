@@ -125,7 +125,7 @@ func prepareAttend(c *op.Call) (op.Run, error) {
 	threads := c.Pool.Threads()
 	t.workspaces = make([]attendWorkspace, threads)
 	for i := range t.workspaces {
-		t.workspaces[i].scores, t.workspaces[i].sums = op.ScratchOf[float32](c, t.rows*s.n), op.ScratchOf[float32](c, activation.SoftmaxTile)
+		t.workspaces[i].scores, t.workspaces[i].sums = op.ScratchOf[float32](c, t.rows*s.n), op.ScratchOf[float32](c, activation.SoftmaxSums)
 	}
 	// The worker that packs the matrices of a product computes all of it, if there are enough
 	// products.
@@ -180,11 +180,7 @@ func (t *attend) pieces(worker, lo, hi int) {
 		for j := range t.steps {
 			t.steps[j].run(scores, b, r0, s.n)
 		}
-		for at := 0; at < n; at += activation.SoftmaxTile {
-			m := min(activation.SoftmaxTile, n-at)
-			rows := scores[at*s.n : (at+m)*s.n]
-			t.softmax(rows, rows, r.sums[:m], s.n, t.beta)
-		}
+		t.softmax(scores, scores, r.sums, s.n, t.beta)
 		g = v.params()
 		g.M = n
 		r.v.Multiply(g, scores, 0, 0, t.o[(b*v.m+r0)*v.n:][:n*v.n])
