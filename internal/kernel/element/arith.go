@@ -409,6 +409,15 @@ func Clamped[T tensor.Number](l Loops[T, T], lo, hi T) Loops[T, T] {
 	return out
 }
 
+// ClampedAdd is [Clamped] of [Add], in a single pass where there is a kernel for that.
+func ClampedAdd(lo, hi float32) Loops[float32, float32] {
+	l := Clamped(Add[float32](), lo, hi)
+	if e := simd.ElementKernels(); e.HasAddLimit() {
+		l.Vec = func(dst, a, b []float32) { e.AddLimit(dst, a, b, lo, hi) }
+	}
+	return l
+}
+
 // Clamp limits every element in place. NaN stays. If lo > hi, the upper bound wins.
 func Clamp[T cmp.Ordered](v []T, lo, hi T) {
 	if f, ok := any(v).([]float32); ok {

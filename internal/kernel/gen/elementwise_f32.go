@@ -107,6 +107,7 @@ func elements(a *asm) {
 	}
 	thresholds(a)
 	a.clamp()
+	a.addClamp()
 	a.magnitude()
 	a.whole("roundEven", 8)
 	a.whole("roundDown", 9)
@@ -685,6 +686,26 @@ func (a *asm) clamp() {
 	}, func(by int) {
 		a.ADDQ(operand.U32(uint32(by)), dst)
 		a.ADDQ(operand.U32(uint32(by)), src)
+	})
+}
+
+// addClamp writes min(max(a+b, lo), hi). NaN stays, and a zero keeps its sign.
+func (a *asm) addClamp() {
+	a.function("addClampAVX2", "func(dst, a, b *float32, n int, lo, hi float32)")
+	load := func(p string) reg.Register { return a.Load(a.Param(p), a.GP64()) }
+	dst, pa, pb, n := load("dst"), load("a"), load("b"), load("n")
+	lo, hi := a.spreadParam("lo"), a.spreadParam("hi")
+	a.unrolled(n, func(off int) {
+		x := a.YMM()
+		a.VMOVUPS(at(pa, off), x)
+		a.VADDPS(at(pb, off), x, x)
+		a.VMAXPS(x, lo, x)
+		a.VMINPS(x, hi, x)
+		a.VMOVUPS(x, at(dst, off))
+	}, func(by int) {
+		for _, p := range []reg.Register{dst, pa, pb} {
+			a.ADDQ(operand.U32(uint32(by)), p)
+		}
 	})
 }
 

@@ -22,6 +22,7 @@ type Elements struct {
 	preluVS          func(dst, a *float32, b float32, n int) // nil if absent
 	subSV, divSV     func(dst *float32, a float32, b *float32, n int)
 	clamp            func(dst, src *float32, n int, lo, hi, plus float32)
+	addClamp         func(dst, a, b *float32, n int, lo, hi float32)
 	scale            func(dst, src *float32, n int, s, t float32)
 	magnitude        func(dst, src *float32, n int)                      // nil if absent
 	softsign, signum func(dst, src *float32, n int)                      // nil if absent
@@ -220,6 +221,22 @@ func (e *Elements) Limit(dst, src []float32, lo, hi float32) {
 			v = hi
 		}
 		dst[i] = v
+	}
+}
+
+// HasAddLimit reports whether AddLimit is available.
+func (e *Elements) HasAddLimit() bool { return e != nil && e.addClamp != nil }
+
+// AddLimit is Limit of a+b. It requires [Elements.HasAddLimit].
+func (e *Elements) AddLimit(dst, a, b []float32, lo, hi float32) {
+	n := wholeRegisters(len(dst))
+	if n > 0 {
+		_, _ = a[n-1], b[n-1]
+		e.addClamp(&dst[0], &a[0], &b[0], n, lo, hi)
+	}
+	if n < len(dst) {
+		e.Add(dst[n:], a[n:], b[n:])
+		e.Limit(dst[n:], dst[n:], lo, hi)
 	}
 }
 

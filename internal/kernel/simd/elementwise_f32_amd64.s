@@ -2265,6 +2265,68 @@ end:
 	VZEROUPPER
 	RET
 
+// func addClampAVX2(dst *float32, a *float32, b *float32, n int, lo float32, hi float32)
+// Requires: AVX, AVX2
+TEXT ·addClampAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         a+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         lo+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	MOVL         hi+36(FP), SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
+
+many:
+	SUBQ    $0x20, BX
+	JLT     few
+	VMOVUPS (CX), Y2
+	VADDPS  (DX), Y2, Y2
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (AX)
+	VMOVUPS 32(CX), Y2
+	VADDPS  32(DX), Y2, Y2
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS 64(CX), Y2
+	VADDPS  64(DX), Y2, Y2
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS 96(CX), Y2
+	VADDPS  96(DX), Y2, Y2
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	JMP     many
+
+few:
+	ADDQ $0x20, BX
+
+eight:
+	SUBQ    $0x08, BX
+	JLT     end
+	VMOVUPS (CX), Y2
+	VADDPS  (DX), Y2, Y2
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	JMP     eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func magnitudeAVX2(dst *float32, src *float32, n int)
 // Requires: AVX, AVX2
 TEXT ·magnitudeAVX2(SB), NOSPLIT, $0-24

@@ -152,9 +152,8 @@ func TestElements(t *testing.T) {
 		for _, c := range [][2]float32{{0, 6}, {0, inf}, {-1, 1}, {float32(math.Copysign(0, -1)), 1}, {-inf, 0.5}} {
 			e.Clamp(dst, a, c[0], c[1])
 			sameFloats(t, "clamp", out, n, func(i int) float32 { return min(max(a[i], c[0]), c[1]) })
-			e.Limit(dst, a, c[0], c[1])
-			sameFloats(t, "limit", out, n, func(i int) float32 {
-				switch v := a[i]; {
+			limit := func(v float32) float32 {
+				switch {
 				case v < c[0]:
 					return c[0]
 				case v > c[1]:
@@ -162,7 +161,13 @@ func TestElements(t *testing.T) {
 				default:
 					return v
 				}
-			})
+			}
+			e.Limit(dst, a, c[0], c[1])
+			sameFloats(t, "limit", out, n, func(i int) float32 { return limit(a[i]) })
+			if e.HasAddLimit() {
+				e.AddLimit(dst, a, b, c[0], c[1])
+				sameFloats(t, "limit of a+b", out, n, func(i int) float32 { return limit(a[i] + b[i]) })
+			}
 		}
 		e.Scale(dst, a, b[n], b[0])
 		sameFloats(t, "scale", out, n, func(i int) float32 { return float32(a[i]*b[n]) + b[0] })

@@ -42,6 +42,9 @@ func addBytesU8AVX2(dst *int32, src *byte, step, lines, n int)
 func addBytesU8AVX512(dst *int32, src *byte, step, lines, n int)
 
 //go:noescape
+func addClampAVX2(dst, a, b *float32, n int, lo, hi float32)
+
+//go:noescape
 func addDVVAVX2(dst, a, b *float32, n int)
 
 //go:noescape

@@ -194,7 +194,11 @@ func prepareArith(c *op.Call, k arith) (op.Run, error) {
 		return nil, err
 	}
 	if act := c.Activation; act.On && c.In[0].Type == tensor.Float32 {
-		return prepareLoops(c, element.Clamped(realLoops[float32](k), act.Min, act.Max))
+		l := element.Clamped(realLoops[float32](k), act.Min, act.Max)
+		if k == add {
+			l = element.ClampedAdd(act.Min, act.Max)
+		}
+		return prepareLoops(c, l)
 	} else if act.On {
 		return nil, op.Unsupported("clamped %s of %v", c.Node.Op, c.In[0].Type)
 	}

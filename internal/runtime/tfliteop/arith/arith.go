@@ -64,7 +64,10 @@ func floatArith(c *op.Call, k recipe.PlainKind, w *broadcast.Walk) (op.Run, erro
 		return nil, err
 	}
 	l := arithLoops[float32](k)
-	if act.On {
+	switch {
+	case act.On && k == recipe.PlainAdd:
+		l = element.ClampedAdd(act.Min, act.Max)
+	case act.On:
 		l = element.Clamped(l, act.Min, act.Max)
 	}
 	return RunBinary(c, w, l), nil
