@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -98,6 +100,21 @@ func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
 	c.VMAXPS(y, least, y)
 	c.VMULPS(c.at(singleScale), y, n)
 	c.VROUNDPS(operand.U8(8), n, n)
+	p := c.reduced(y, n)
+	// In two steps, so that the result may be smaller than the least normal number.
+	c.VCVTPS2DQ(n, n)
+	c.VPSRAD(operand.U8(1), n, half)
+	c.VPSUBD(half, n, n)
+	for _, v := range []reg.VecVirtual{half, n} {
+		c.VPADDD(c.at(singleBias), v, v)
+		c.VPSLLD(operand.U8(23), v, v)
+		c.VMULPS(v, p, p)
+	}
+	return p
+}
+
+// reduced is e^(y - n·ln 2).
+func (c *singleLoop) reduced(y, n reg.VecVirtual) reg.VecVirtual {
 	r := c.YMM()
 	c.VMOVAPS(y, r)
 	c.VFNMADD231PS(c.at(singleHigh), n, r)
@@ -108,15 +125,19 @@ func (c *singleLoop) exp(y reg.VecVirtual) reg.VecVirtual {
 	c.VMULPS(r, p, q)
 	c.VFMADD213PS(r, r, q)
 	c.VADDPS(c.at(singleOne), q, p)
-	// In two steps, so that the result may be smaller than the least normal number.
-	c.VCVTPS2DQ(n, n)
-	c.VPSRAD(operand.U8(1), n, half)
-	c.VPSUBD(half, n, n)
-	for _, v := range []reg.VecVirtual{half, n} {
-		c.VPADDD(c.at(singleBias), v, v)
-		c.VPSLLD(operand.U8(23), v, v)
-		c.VMULPS(v, p, p)
-	}
+	return p
+}
+
+// expNormal is e^y of y <= 0 with a normal result. shift is the sum of 1.5·2^23, whose addition
+// rounds, and the bias of exponents. NaN passes.
+func (c *singleLoop) expNormal(y, shift reg.VecVirtual) reg.VecVirtual {
+	k, n := c.YMM(), c.YMM()
+	c.VMOVAPS(shift, k)
+	c.VFMADD231PS(c.at(singleScale), y, k)
+	c.VSUBPS(shift, k, n)
+	p := c.reduced(y, n)
+	c.VPSLLD(operand.U8(23), k, k)
+	c.VMULPS(k, p, p)
 	return p
 }
 
@@ -636,6 +657,10 @@ func (a *asm) expSum() {
 	c := &singleLoop{a, a.Load(a.Param("t"), a.GP64())}
 	n := a.Load(a.Param("n"), a.GP64())
 	shift, low, high := a.spreadParam("shift"), a.YMM(), a.YMM()
+	bits, narrow, bias := a.GP32(), a.XMM(), a.YMM()
+	a.MOVL(operand.U32(math.Float32bits(1.5*(1<<23)+127)), bits)
+	a.VMOVD(bits, narrow)
+	a.VPBROADCASTD(narrow, bias)
 	a.VXORPD(low, low, low)
 	a.VXORPD(high, high, high)
 	a.loop(n, 8, func() {
@@ -645,7 +670,7 @@ func (a *asm) expSum() {
 		some := a.YMM()
 		a.VCMPPS(operand.U8(notLess), c.at(singleNormal), y, some)
 		a.VANDPS(some, y, y)
-		e := c.exp(y)
+		e := c.expNormal(y, bias)
 		a.VANDPS(some, e, e)
 		a.VMOVUPS(e, at(dst, 0))
 		a.VCVTPS2PD(e.AsX(), d)

@@ -95,7 +95,7 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 					return
 				}
 			} else if ok && k == hardmax && simd.HasExtremes[float32](simd.ExtremeKernels()) {
-				hardmaxRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n)
+				rowsByTops(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n, hardmaxTop)
 				return
 			}
 			most := shortRow
@@ -104,6 +104,9 @@ func normalise[T tensor.Real](l line, k Normalisation, row func(dst, src []T)) o
 			}
 			if f, ok := any(dst).([]float32); ok && k != hardmax && l.n <= most && hi-lo >= fewRows && simd.ElementKernels() != nil {
 				shortRows(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n, k == LogSoftmax)
+				return
+			} else if ok && k == Softmax && simd.HasExtremes[float32](simd.ExtremeKernels()) {
+				rowsByTops(f[lo*l.n:hi*l.n], any(src).([]float32)[lo*l.n:], l.n, softmaxTop)
 				return
 			}
 			for i := lo; i < hi; i++ {
@@ -200,9 +203,11 @@ func expOf[T tensor.Real](x T) T {
 }
 
 // softmaxRow writes the softmax of a row; dst may be src.
-func softmaxRow(dst, src []float32) {
-	inv := 1 / vecmath.ExpSumTo(dst, src, element.MaxOf(src))
-	element.Scale(dst, dst, inv)
+func softmaxRow(dst, src []float32) { softmaxTop(dst, src, element.MaxOf(src)) }
+
+// softmaxTop is softmaxRow of a row with a known largest value.
+func softmaxTop(dst, src []float32, top float32) {
+	element.Scale(dst, dst, 1/vecmath.ExpSumTo(dst, src, top))
 }
 
 // Rows of up to shortRow values, or shortLogs for logarithms, fewRows of them or more, are
@@ -224,25 +229,29 @@ func shortRows(dst, src []float32, n int, logs bool) {
 	turnedWorkspaces.Put(workspace)
 }
 
-// hardmaxRows is hardmaxRow of rows of n, whose largest values are found together.
-func hardmaxRows(dst, src []float32, n int) {
-	f, workspace := simd.ExtremeKernels(), expWorkspaces.Get().(*[element.Block]float32)
+// rowsByTops calls f for rows of n, whose largest values are found together.
+func rowsByTops(dst, src []float32, n int, f func(dst, src []float32, top float32)) {
+	extremes, workspace := simd.ExtremeKernels(), expWorkspaces.Get().(*[element.Block]float32)
 	for len(dst) > 0 {
 		tops := workspace[:min(element.Block, len(dst)/n)]
-		simd.ExtremeRows(f, false, tops, src, n)
+		simd.ExtremeRows(extremes, false, tops, src, n)
 		for i, top := range tops {
-			row, to := src[i*n:][:n], dst[i*n:][:n]
-			at := placeIn(row, top, false)
-			if at < 0 { // something is not a number
-				hardmaxRow(to, row)
-				continue
-			}
-			clear(to)
-			to[at] = 1
+			f(dst[i*n:][:n], src[i*n:][:n], top)
 		}
 		dst, src = dst[len(tops)*n:], src[len(tops)*n:]
 	}
 	expWorkspaces.Put(workspace)
+}
+
+// hardmaxTop is hardmaxRow of a row with a known largest value.
+func hardmaxTop(dst, src []float32, top float32) {
+	at := placeIn(src, top, false)
+	if at < 0 { // something is not a number
+		hardmaxRow(dst, src)
+		return
+	}
+	clear(dst)
+	dst[at] = 1
 }
 
 // topDouble is the greatest of a row, no number where one is none.
