@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/opmeter/opmeter/internal/model/graph"
-	"github.com/opmeter/opmeter/internal/model/tensor"
 	"github.com/opmeter/opmeter/internal/runtime/op"
 )
 
@@ -39,8 +38,8 @@ func (m *liteMatcher) softmaxAxis(i int) (soft *graph.Node, x, axis int) {
 	m.begin(i)
 	last := m.g.Tasks[i].Node
 	y := m.float32Value(last.Outputs[0])
-	back := m.permutation(last.Inputs[1])
-	if y == nil || y.Rank() == 0 || len(back) != y.Rank() {
+	back := m.g.permutation(i)
+	if y == nil || y.Rank() == 0 || back == nil {
 		return nil, 0, 0
 	}
 	if soft = m.producer(m.reshaped(last.Inputs[0], 1), "SOFTMAX", 1); soft == nil || m.float32Value(soft.Outputs[0]) == nil {
@@ -51,27 +50,9 @@ func (m *liteMatcher) softmaxAxis(i int) (soft *graph.Node, x, axis int) {
 		return nil, 0, 0
 	}
 	from, to := m.float32Value(first.Outputs[0]), m.float32Value(last.Inputs[0])
-	order := m.permutation(first.Inputs[1])
-	if m.float32Value(first.Inputs[0]) == nil || from == nil || to == nil || !slices.Equal(from.Shape, to.Shape) || len(order) != len(back) {
+	order := m.g.permutation(m.taken[len(m.taken)-1])
+	if m.float32Value(first.Inputs[0]) == nil || from == nil || to == nil || !slices.Equal(from.Shape, to.Shape) || !inverse(order, back) {
 		return nil, 0, 0
 	}
-	for k, a := range back {
-		if a < 0 || a >= len(order) || order[a] != k {
-			return nil, 0, 0
-		}
-	}
 	return soft, first.Inputs[0], order[len(order)-1]
-}
-
-// permutation returns the values of a constant list of axes, nil for other values.
-func (m *liteMatcher) permutation(id int) []int {
-	g := m.g
-	if !g.Fixed[id] || g.compute(id, g.opts.FoldBytes, 0) != nil || g.Values[id].Type != tensor.Int32 {
-		return nil
-	}
-	axes := make([]int, g.Values[id].Len())
-	for k := range axes {
-		axes[k] = int(tensor.At(g.Values[id], k))
-	}
-	return axes
 }
