@@ -183,10 +183,11 @@ func (c *Float32) stripsOfPlanes(t *simd.Strip, x, y []float32, ch, n int) {
 		first, _ := q.setLines(t, s, from)
 		t.Src = &x[first*s.W]
 		for x0 := 0; x0 < s.OW; {
-			width := min(q.f.Most(k, step), s.OW-x0)
+			left := x0*step - s.PadL
+			width := q.f.SpreadWidth(k, step, s.OW-x0, left, q.gap, s.W)
 			f := q.f.Fit(k, step, width)
-			t.Dst, t.At = &y[from*s.OW+x0], 4*(x0*step-s.PadL)
-			f.SetColumns(t, k, step, width, x0*step-s.PadL, q.gap, s.W)
+			t.Dst, t.At = &y[from*s.OW+x0], 4*left
+			f.SetColumns(t, k, step, width, left, q.gap, s.W)
 			f.Spread(t, k, step, width)
 			x0 += width
 		}

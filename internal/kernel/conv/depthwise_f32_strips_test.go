@@ -7,6 +7,7 @@ import (
 
 	"github.com/opmeter/opmeter/internal/base/workers"
 	"github.com/opmeter/opmeter/internal/kernel/activation"
+	"github.com/opmeter/opmeter/internal/kernel/simd"
 	"github.com/opmeter/opmeter/internal/testing/kernels"
 	"github.com/opmeter/opmeter/internal/testing/sets"
 )
@@ -48,4 +49,34 @@ func TestStripsJoinedColumns(t *testing.T) {
 			t.Error("no columns went together")
 		}
 	})
+}
+
+// TestStripsOfPlanes compares depthwise convolutions over [N,C,H,W] of all widths, whose lines fill
+// different numbers of registers and whose planes are computed together.
+func TestStripsOfPlanes(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 8))
+	for i := range sets.Rounds(600) {
+		k, step, gap := 3+2*(i%3), 1+r.IntN(2), 1
+		if step == 1 && r.IntN(4) == 0 {
+			gap += r.IntN(4)
+		}
+		s := Shape{N: 1 + r.IntN(2), C: 1 + r.IntN(13), KH: k, KW: k, StrideH: step, StrideW: step, DilH: gap, DilW: gap, OH: 1 + r.IntN(12), OW: 1 + i%70}
+		s.OC, s.Groups = s.C*(1+r.IntN(3)*r.IntN(2)), s.C
+		s.PadT, s.PadL = r.IntN(k), r.IntN((k-1)*gap+1)
+		s.H = max(1, (s.OH-1)*step+(k-1)*gap+1-s.PadT-r.IntN(k))
+		s.W = max(1, (s.OW-1)*step+(k-1)*gap+1-s.PadL-r.IntN(k*gap))
+		x, w := kernels.Values(r, false, s.N*s.H*s.W*s.C), kernels.Values(r, false, s.OC*k*k)
+		var bias []float32
+		if r.IntN(2) == 0 {
+			bias = kernels.Values(r, false, s.OC)
+		}
+		act := activation.Clamp{On: r.IntN(2) == 0, Min: -1, Max: 4}
+		want := make([]float32, s.Outputs())
+		sets.Go(func() { NewNCHW(s, w, bias, act).Run(nil, x, want) })
+		sets.In(t, func(simd.Set) {
+			got := make([]float32, s.Outputs())
+			NewNCHW(s, w, bias, act).Run(nil, x, got)
+			sets.Agree(t, s, got, want)
+		})
+	}
 }

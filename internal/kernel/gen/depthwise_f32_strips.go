@@ -30,6 +30,7 @@ const (
 	stripBits
 	stripMax   = stripMin + 4
 	stripFlags = stripBits + 24
+	stripWide  = stripFlags + 8
 )
 
 // Bits of simd.Strip.Flags: the first line is one between; all values of a strip are there.
@@ -50,7 +51,7 @@ const (
 )
 
 func strips(a *asm) {
-	a.strip(ymm, 3, 1, 1, spreadStrip)
+	planeStrips(a)
 	a.strip(ymm, 3, 1, 1, laneStrip)
 	a.strip(ymm, 3, 1, 2, laneStrip)
 	a.strip(zmm, 3, 3, 2, columnStrip)

@@ -15,9 +15,19 @@ type Strips struct {
 	narrow *Strips // for lines of at most one register of it; nil if absent
 	masks  bool    // the instruction set has mask registers
 	// Indexed by stride and window size, for strips of one and of two registers.
-	lanes, spread [3][MaxStrip + 1][2]func(t *Strip)
+	lanes [3][MaxStrip + 1][2]func(t *Strip)
+	// Indexed by stride and window size, for strips of one register and of more.
+	spread [3][MaxStrip + 1][]spreadStrip
 	// Indexed by stride, window size and number of columns.
 	columns [3][MaxStrip + 1][MaxTileColumns - MinTileColumns + 1]func(t *Strip)
+}
+
+// spreadStrip holds the kernels for strips of a number of registers: of one plane, and of several
+// planes at a time if any.
+type spreadStrip struct {
+	one    func(t *Strip)
+	planes int
+	more   func(t *Strip)
 }
 
 // MaxStrip is the largest window size k of [Strips].
@@ -26,23 +36,23 @@ const MaxStrip = 7
 // LaneStrips returns the kernels of the current instruction set for [Strips.Lanes] with k×k
 // windows, a stride of step, and lines of n values. It returns nil if they are not available.
 func LaneStrips(k, step, n int) *Strips {
-	return pickStrips(k, step, n, func(f *Strips) *[2]func(t *Strip) { return &f.lanes[step][k] })
+	return pickStrips(k, step, n, func(f *Strips) bool { return f.lanes[step][k][0] != nil })
 }
 
 // SpreadStrips returns the kernels for [Strips.Spread].
 func SpreadStrips(k, step, n int) *Strips {
-	return pickStrips(k, step, n, func(f *Strips) *[2]func(t *Strip) { return &f.spread[step][k] })
+	return pickStrips(k, step, n, func(f *Strips) bool { return f.spread[step][k] != nil })
 }
 
-func pickStrips(k, step, n int, kernels func(f *Strips) *[2]func(t *Strip)) *Strips {
+func pickStrips(k, step, n int, has func(f *Strips) bool) *Strips {
 	f := stripKernels.pick()
 	if f == nil || k < 0 || k > MaxStrip || step < 1 || step > 2 {
 		return nil
 	}
-	if f.narrow != nil && n <= f.narrow.Width && kernels(f.narrow)[0] != nil {
+	if f.narrow != nil && n <= f.narrow.Width && has(f.narrow) {
 		f = f.narrow
 	}
-	if kernels(f)[0] == nil {
+	if !has(f) {
 		return nil
 	}
 	return f
@@ -81,8 +91,9 @@ type Strip struct {
 	Min, Max    float32
 	bits        [12]uint16
 	flags       uint32
+	_           uint32
 	// Lane masks for instruction sets without mask registers.
-	wide [4 * 8]int32
+	wide [18][8]int32
 }
 
 // SetClamp limits the results.
@@ -139,10 +150,23 @@ var everyOther = [32]int32{
 // Fit returns the kernels with the fewest registers that take n values, for k×k windows with a
 // stride of step: f, or f.narrow.
 func (f *Strips) Fit(k, step, n int) *Strips {
-	if f.narrow != nil && n <= f.narrow.Width && f.narrow.spread[step][k][0] != nil {
+	if f.narrow != nil && n <= f.narrow.Width && f.narrow.spread[step][k] != nil {
 		return f.narrow
 	}
 	return f
+}
+
+// SpreadWidth returns the number of values of the next strip for Spread if n are left. first, gap
+// and w are those of SetColumns.
+func (f *Strips) SpreadWidth(k, step, n, first, gap, w int) int {
+	all := f.vecs(n)
+	strips := (all + len(f.spread[step][k]) - 1) / len(f.spread[step][k])
+	vecs := (all + strips - 1) / strips
+	if first+step*f.Width < 0 || first+(vecs-1)*step*f.Width-1+gap*(k-1) >= w {
+		// Registers without a mask, all but the first and the last one, would read beyond a line.
+		vecs = min(vecs, 2)
+	}
+	return min(n, vecs*f.Width)
 }
 
 // SetColumns sets the position of a strip of n results for Spread. The first tap of its first
@@ -155,6 +179,10 @@ func (f *Strips) SetColumns(t *Strip, k, step, n, first, gap, w int) {
 			return 0
 		}
 		return uint32(1<<hi - 1<<lo)
+	}
+	if !f.masks {
+		f.setWide(t, k, step, n, func(from int) uint32 { return within(first+from, f.Width) }, gap)
+		return
 	}
 	if step == 2 && k == 3 {
 		// Registers from the second tap of the first window on. The value of its first tap is the
@@ -180,6 +208,38 @@ func (f *Strips) SetColumns(t *Strip, k, step, n, first, gap, w int) {
 	}
 	f.setMask(t, n, k, uint32(1<<n-1))
 }
+
+// setWide is SetColumns without mask registers. There are masks for the first and the last register
+// of a strip, for each load of a line, and one for the last register of results.
+func (f *Strips) setWide(t *Strip, k, step, n int, within func(from int) uint32, gap int) {
+	last := f.vecs(n) - 1
+	i := 0
+	for x := range k + step - 1 {
+		from := gap * x
+		if step == 2 { // a pair of registers from every other tap
+			from = x&^1 + x&1*f.Width
+		}
+		for v := 0; v <= last; v += max(1, last) {
+			t.wide[i] = laneMasks[within(from+v*step*f.Width)]
+			i++
+		}
+	}
+	ends := uint32(1)<<(n-last*f.Width) - 1
+	t.wide[i] = laneMasks[ends]
+	if t.flags &^= flagWhole; ends == 1<<f.Width-1 {
+		t.flags |= flagWhole
+	}
+}
+
+// laneMasks are the masks of 8 values, by their bits.
+var laneMasks = func() (m [256][8]int32) {
+	for bits := range m {
+		for lane := range m[bits] {
+			m[bits][lane] = -int32(bits >> lane & 1)
+		}
+	}
+	return m
+}()
 
 // SetSeen sets the taps of strips of n values for Lanes: bit x of see tells whether tap x reads
 // an existing column.
@@ -220,11 +280,9 @@ func (f *Strips) setMask(t *Strip, n, i int, bits uint32) {
 		t.bits[i*vecs+v] = uint16(bits >> (v * f.Width))
 	}
 	if !f.masks {
-		for lane := range f.Width {
-			t.wide[8*i+lane] = -int32(bits >> lane & 1)
-		}
+		t.wide[i] = laneMasks[bits]
 	}
-	t.masks = &t.wide[0]
+	t.masks = &t.wide[0][0]
 	if t.flags &^= flagWhole; bits == 1<<f.Width-1 {
 		t.flags |= flagWhole // the mask of results is set last
 	}
@@ -236,4 +294,19 @@ func (f *Strips) vecs(n int) int { return (n + f.Width - 1) / f.Width }
 func (f *Strips) Lanes(t *Strip, k, step, n int) { f.lanes[step][k][f.vecs(n)-1](t) }
 
 // Spread multiplies all values by the same weight; see [Windows.Spread].
-func (f *Strips) Spread(t *Strip, k, step, n int) { f.spread[step][k][f.vecs(n)-1](t) }
+func (f *Strips) Spread(t *Strip, k, step, n int) {
+	q := &f.spread[step][k][f.vecs(n)-1]
+	if q.planes == 0 || t.N < q.planes {
+		q.one(t)
+		return
+	}
+	n, dst, src, w, bias := t.N, t.Dst, t.Src, t.W, t.Bias
+	t.N = n / q.planes
+	q.more(t)
+	if done := t.N * q.planes; done < n {
+		skip := func(p *float32, by int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), done*by)) }
+		t.N, t.Dst, t.Src, t.W, t.Bias = n-done, skip(dst, t.NextDst), skip(src, t.NextSrc), skip(w, t.NextW), skip(bias, t.NextBias)
+		q.one(t)
+	}
+	t.N, t.Dst, t.Src, t.W, t.Bias = n, dst, src, w, bias
+}

@@ -15,7 +15,7 @@ func TestStripLayout(t *testing.T) {
 		unsafe.Offsetof(x.NextSrc), unsafe.Offsetof(x.W), unsafe.Offsetof(x.StepW), unsafe.Offsetof(x.NextW), unsafe.Offsetof(x.Bias),
 		unsafe.Offsetof(x.NextBias), unsafe.Offsetof(x.N), unsafe.Offsetof(x.At), unsafe.Offsetof(x.Tap), unsafe.Offsetof(x.lead),
 		unsafe.Offsetof(x.lines), unsafe.Offsetof(x.odd), unsafe.Offsetof(x.end), unsafe.Offsetof(x.masks), unsafe.Offsetof(x.Min),
-		unsafe.Offsetof(x.bits), 0, 0, unsafe.Offsetof(x.flags),
+		unsafe.Offsetof(x.bits), 0, 0, unsafe.Offsetof(x.flags), unsafe.Offsetof(x.wide),
 	} {
 		if i != 21 && i != 22 && unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, got)

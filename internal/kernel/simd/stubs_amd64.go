@@ -3870,7 +3870,79 @@ func stripLanes5x1by1AVX512(t *Strip)
 func stripLanes5x1by2AVX512(t *Strip)
 
 //go:noescape
-func stripSpread3x1by1AVX2(t *Strip)
+func stripPlanes3by1x1of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by1x1of4AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by1x2of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by1x2of2AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by1x3of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by1x4of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by2x1of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by2x1of4AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by2x2of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by2x2of2AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by2x3of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes3by2x4of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes5by1x1of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes5by1x1of2AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes5by1x2of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes5by2x1of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes5by2x1of3AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes5by2x2of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes5by2x3of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes7by1x1of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes7by1x1of2AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes7by1x2of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes7by2x1of1AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes7by2x1of2AVX2(t *Strip)
+
+//go:noescape
+func stripPlanes7by2x2of1AVX2(t *Strip)
 
 //go:noescape
 func stripSpread3x1by1AVX512(t *Strip)
