@@ -78,12 +78,19 @@ func (s *Shape) planByteStrips(og int, nhwc bool) *byteStrips {
 		return nil
 	}
 	f := simd.ByteStripKernels(s.KH, s.StrideH)
-	if f == nil || f.OnlyQuantised() && (!nhwc || s.C < simd.PairLanes) {
+	if f == nil || f.OnlyQuantised() && !nhwc {
 		return nil
 	}
 	b := &byteStrips{f: f, k: s.KH, step: s.StrideH, nhwc: nhwc, passes: f.Passes(s.KH, s.StrideH), cols: 1}
-	if nhwc && s.StrideW == 1 && !f.OnlyQuantised() {
+	switch {
+	case !nhwc || s.StrideW > 1:
+	case f.OnlyQuantised():
+		b.cols = joinedPairs(s.C, s.OW)
+	default:
 		b.cols = joinedColumns(s.C, s.OW)
+	}
+	if f.OnlyQuantised() && b.channels(s.C) < simd.PairLanes {
+		return nil
 	}
 	return b
 }
@@ -104,6 +111,22 @@ func joinedColumns(c, n int) int {
 	for cols := 2; cols <= min(n, max(maxJoinedColumns, simd.ByteLanes/c)); cols++ {
 		if t := float64(n/cols)*blocks(cols) + blocks(n%cols); t < least {
 			best, least = cols, 0.97*t
+		}
+	}
+	return best
+}
+
+// joinedPairs is joinedColumns for kernels of pairs of taps. They read and write four channels at a
+// time beside the borders.
+func joinedPairs(c, n int) int {
+	best, least := 1, float64(n)*float64((c+simd.PairLanes-1)/simd.PairLanes)/2
+	if c < simd.PairLanes {
+		least = math.Inf(1)
+	}
+	blocks := func(cols int) float64 { return float64((cols*c + 2*simd.PairLanes - 1) / (2 * simd.PairLanes)) }
+	for cols := 2; c%4 == 0 && cols <= min(n, maxJoinedColumns); cols++ {
+		if t := float64(n/cols)*blocks(cols) + blocks(n%cols); t < 0.9*least {
+			best, least = cols, t
 		}
 	}
 	return best
@@ -188,14 +211,18 @@ type byteArgs struct {
 func (b *byteStrips) pack(c int, codes bool, q *quantise.Requant, signed bool, zero int32) *byteLanes {
 	l := &b.lanes[0]
 	if codes {
-		if l = &b.lanes[1]; !q.Scales.Small || !simd.EightBits(q.Zero, q.Min, q.Max) {
+		if l = &b.lanes[1]; !b.f.TakesScales(&q.Scales, q.Min >= q.Zero) || !simd.EightBits(q.Zero, q.Min, q.Max) {
 			return nil
 		}
 	}
 	if l.weights != nil && (!codes || l.fusing == q.Fusing) {
 		return l
 	}
-	if l.weights == nil && !b.packLanes(l, c, codes) {
+	var up []int32
+	if codes && q.Scales.Doubles {
+		up = q.Scales.Up
+	}
+	if l.weights == nil && !b.packLanes(l, c, codes, up) {
 		return nil
 	}
 	if codes {
@@ -212,19 +239,20 @@ func (b *byteStrips) pack(c int, codes bool, q *quantise.Requant, signed bool, z
 	return l
 }
 
-// packLanes packs the weights for rows of c channels; false if no kernels support them.
-func (b *byteStrips) packLanes(l *byteLanes, c int, codes bool) bool {
+// packLanes packs the weights for rows of c channels, shifted to the left by up, which may be nil;
+// false if no kernels support them.
+func (b *byteStrips) packLanes(l *byteLanes, c int, codes bool, up []int32) bool {
 	if l.blocks, l.cols = b.f.LaneBlocks(b.k, c, b.cols, codes); l.blocks == nil {
 		return false
 	}
-	l.weights = b.f.PackLanes(b.k, l.blocks, b.wide, c)
+	l.weights = b.f.PackLanes(b.k, l.blocks, b.wide, c, up)
 	return true
 }
 
 // packRescaled is pack for requantisation by q.
 func (b *byteStrips) packRescaled(c int, q *quantise.Rescale, signed bool, zero int32) *byteLanes {
 	l, z := &b.lanes[1], gemm.UnsignedZero(signed, zero)
-	if !q.SmallScales() || l.weights == nil && !b.packLanes(l, c, true) {
+	if !q.SmallScales() || l.weights == nil && !b.packLanes(l, c, true, nil) {
 		return nil
 	}
 	if l.rescaled.matches(q, z) {

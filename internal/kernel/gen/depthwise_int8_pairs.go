@@ -9,6 +9,8 @@ import (
 const (
 	byteLaneSrc = byteHi + 64
 	byteLaneDst = byteLaneSrc + 8
+	bytePart    = byteLaneDst + 8 // masks of the words of each tap
+	bytePartOut = bytePart + 32*5
 )
 
 // pairVecs is the number of registers of 8 sums of a line.
@@ -23,9 +25,10 @@ func bytePairStrips(a *asm) {
 }
 
 // pairWalk is the walk of a k by k window over 8-bit channels down a strip of lines with AVX2: 16
-// channels in each half of the registers, which are those of one position or the same ones of two
-// positions. Two taps of a channel are multiplied, as 16-bit numbers, and added in one step. They
-// lie side by side in a line, those of the last column one above the other.
+// channels in each half of the registers, which are those of one position, of joined positions,
+// or the same ones of two positions. Two taps of a channel are multiplied, as 16-bit numbers, and
+// added in one step. They lie side by side in a line, those of the last column one above the
+// other.
 //
 // The bytes of all taps of a line are put on the stack, from where they are interleaved.
 type pairWalk struct {
@@ -189,9 +192,19 @@ func (b *pairWalk) line(parity int) {
 	b.Label(name + "_part")
 	for i := range b.k {
 		there, next := label("%s_there%d", name, i), label("%s_next%d", name, i)
-		b.CMPQ(at(b.t, byteMasks+8*i), operand.U8(0))
-		b.JNE(operand.LabelRef(there))
+		b.CMPQ(at(b.t, byteMasks+8*i), operand.U8(1))
+		b.JE(operand.LabelRef(there))
 		b.VMOVDQU(b.edge(), x)
+		b.JB(operand.LabelRef(next + "_keep"))
+		// Several columns are joined, and some of them are there.
+		mask := b.temp[1]
+		b.VMOVDQU(at(b.t, bytePart+32*i), mask)
+		b.VPANDN(x, mask, x)
+		b.VPMASKMOVD(at(b.from, 0), mask, b.temp[2])
+		b.VPAND(b.sign(), mask, mask)
+		b.VPOR(mask, x, x)
+		b.VPXOR(b.temp[2], x, x)
+		b.Label(next + "_keep")
 		keep(i)
 		b.JMP(operand.LabelRef(next))
 		b.Label(there)
@@ -336,9 +349,17 @@ func (b *pairWalk) store() {
 	b.VPBROADCASTD(at(b.t, byteTurn), b.temp[0])
 	b.VPXOR(b.temp[0], s[0], s[0])
 	b.Label(whole)
+	part, written := b.jump("part"), b.jump("written")
+	b.CMPQ(at(b.t, byteStores), operand.U8(0))
+	b.JNE(operand.LabelRef(part))
 	b.MOVQ(at(b.t, byteLaneDst), b.from)
 	b.VMOVDQU(s[0].AsX(), at(b.dst, 0))
 	b.VEXTRACTI128(operand.U8(1), s[0], operand.Mem{Base: b.dst, Index: b.from, Scale: 1})
+	b.JMP(operand.LabelRef(written))
+	b.Label(part)
+	b.VMOVDQU(at(b.t, bytePartOut), b.temp[0])
+	b.VPMASKMOVD(s[0], b.temp[0], at(b.dst, 0))
+	b.Label(written)
 }
 
 // quantiseSums256 is quantiseSums with AVX2 and the shift.

@@ -149,7 +149,9 @@ func (q *Requant) Prepare(n int) {
 	size := scratch.RoundUp(n, scaleLanes)
 	all := make([]int32, 6*size)
 	part := func(i int) []int32 { return all[i*size:][:size] }
-	s := simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5), Small: q.Steps > 0 && q.Steps < 1<<15}
+	s := simd.Scales{Mul: part(0), Up: part(1), Down: part(2), Bias: part(3), Twice: part(4), Half: part(5)}
+	s.Small = q.Steps > 0 && q.Steps < 1<<15
+	s.Near = s.Small
 	fuse := simd.IntKernels().Fuses() && q.Least != nil && q.Min >= q.Zero && simd.EightBits(q.Zero, q.Min, q.Max)
 	if q.Fusing = FuseNever; fuse {
 		q.Fusing = FuseLater
@@ -178,7 +180,9 @@ func (q *Requant) Prepare(n int) {
 			}
 		}
 		s.Twice[i] = 2 * s.Mul[i]
-		s.Small = s.Small && s.Mul[i] >= 1<<30 && s.Up[i] == 0 && 1 <= s.Down[i] && s.Down[i] <= 20 && most <= 1<<30
+		s.Near = s.Near && s.Mul[i] >= 1<<30 && s.Up[i] <= 1 && s.Down[i] <= 20 && most <= 1<<30>>s.Up[i]
+		s.Small = s.Small && s.Near && s.Down[i] >= 1
+		s.Doubles = s.Doubles || s.Up[i] == 1
 	}
 	q.Scales = s
 	if FuseFirst && fuse {

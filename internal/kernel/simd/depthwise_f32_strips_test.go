@@ -32,7 +32,7 @@ func TestByteStripLayout(t *testing.T) {
 		unsafe.Offsetof(x.At), unsafe.Offsetof(x.Tap), unsafe.Offsetof(x.top), unsafe.Offsetof(x.real), unsafe.Offsetof(x.lead), unsafe.Offsetof(x.lines),
 		unsafe.Offsetof(x.odd), unsafe.Offsetof(x.index), unsafe.Offsetof(x.masks), 0, 0, 0, 0, unsafe.Offsetof(x.stores), unsafe.Offsetof(x.edge), unsafe.Offsetof(x.flip),
 		unsafe.Offsetof(x.write), unsafe.Offsetof(x.whole), unsafe.Offsetof(x.finish), 0, unsafe.Offsetof(x.lo), 0, 0, 0, 0, 0, 0, 0, unsafe.Offsetof(x.hi),
-		0, 0, 0, 0, 0, 0, 0, unsafe.Offsetof(x.halfSrc), unsafe.Offsetof(x.halfDst),
+		0, 0, 0, 0, 0, 0, 0, unsafe.Offsetof(x.halfSrc), unsafe.Offsetof(x.halfDst), unsafe.Offsetof(x.parts),
 	} {
 		if (got != 0 || i == 0) && unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, got)

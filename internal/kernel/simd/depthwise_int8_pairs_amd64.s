@@ -66,9 +66,18 @@ line:
 	JMP         line1_read
 
 line1_part:
-	CMPQ    160(AX), $0x00
-	JNE     line1_there0
-	VMOVDQU 160(CX), Y12
+	CMPQ       160(AX), $0x01
+	JE         line1_there0
+	VMOVDQU    160(CX), Y12
+	JB         line1_next0_keep
+	VMOVDQU    400(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R14), Y13, Y14
+	VPAND      128(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next0_keep:
 	VMOVDQU Y12, (CX)
 	JMP     line1_next0
 
@@ -79,10 +88,19 @@ line1_there0:
 	VMOVDQU     Y12, (CX)
 
 line1_next0:
-	ADDQ    DI, R14
-	CMPQ    168(AX), $0x00
-	JNE     line1_there1
-	VMOVDQU 160(CX), Y12
+	ADDQ       DI, R14
+	CMPQ       168(AX), $0x01
+	JE         line1_there1
+	VMOVDQU    160(CX), Y12
+	JB         line1_next1_keep
+	VMOVDQU    432(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R14), Y13, Y14
+	VPAND      128(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next1_keep:
 	VMOVDQU Y12, 32(CX)
 	JMP     line1_next1
 
@@ -93,10 +111,19 @@ line1_there1:
 	VMOVDQU     Y12, 32(CX)
 
 line1_next1:
-	ADDQ    DI, R14
-	CMPQ    176(AX), $0x00
-	JNE     line1_there2
-	VMOVDQU 160(CX), Y12
+	ADDQ       DI, R14
+	CMPQ       176(AX), $0x01
+	JE         line1_there2
+	VMOVDQU    160(CX), Y12
+	JB         line1_next2_keep
+	VMOVDQU    464(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R14), Y13, Y14
+	VPAND      128(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next2_keep:
 	VMOVDQU Y12, 64(CX)
 	JMP     line1_next2
 
@@ -309,10 +336,19 @@ quantisedround2:
 	VPXOR        Y12, Y0, Y0
 
 whole3:
+	CMPQ         200(AX), $0x00
+	JNE          part4
 	MOVQ         392(AX), R14
 	VMOVDQU      X0, (R10)
 	VEXTRACTI128 $0x01, Y0, (R10)(R14*1)
-	ADDQ         8(AX), R10
+	JMP          written5
+
+part4:
+	VMOVDQU    560(AX), Y12
+	VPMASKMOVD Y0, Y12, (R10)
+
+written5:
+	ADDQ 8(AX), R10
 
 none:
 	VMOVDQA Y4, Y0
@@ -400,9 +436,18 @@ line:
 	JMP         line1_read
 
 line1_part:
-	CMPQ    160(AX), $0x00
-	JNE     line1_there0
-	VMOVDQU 160(CX), Y12
+	CMPQ       160(AX), $0x01
+	JE         line1_there0
+	VMOVDQU    160(CX), Y12
+	JB         line1_next0_keep
+	VMOVDQU    400(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R14), Y13, Y14
+	VPAND      128(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next0_keep:
 	VMOVDQU Y12, (CX)
 	JMP     line1_next0
 
@@ -413,10 +458,19 @@ line1_there0:
 	VMOVDQU     Y12, (CX)
 
 line1_next0:
-	ADDQ    DI, R14
-	CMPQ    168(AX), $0x00
-	JNE     line1_there1
-	VMOVDQU 160(CX), Y12
+	ADDQ       DI, R14
+	CMPQ       168(AX), $0x01
+	JE         line1_there1
+	VMOVDQU    160(CX), Y12
+	JB         line1_next1_keep
+	VMOVDQU    432(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R14), Y13, Y14
+	VPAND      128(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next1_keep:
 	VMOVDQU Y12, 32(CX)
 	JMP     line1_next1
 
@@ -427,10 +481,19 @@ line1_there1:
 	VMOVDQU     Y12, 32(CX)
 
 line1_next1:
-	ADDQ    DI, R14
-	CMPQ    176(AX), $0x00
-	JNE     line1_there2
-	VMOVDQU 160(CX), Y12
+	ADDQ       DI, R14
+	CMPQ       176(AX), $0x01
+	JE         line1_there2
+	VMOVDQU    160(CX), Y12
+	JB         line1_next2_keep
+	VMOVDQU    464(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R14), Y13, Y14
+	VPAND      128(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next2_keep:
 	VMOVDQU Y12, 64(CX)
 	JMP     line1_next2
 
@@ -707,10 +770,19 @@ quantisedround2:
 	VPXOR        Y12, Y0, Y0
 
 whole3:
+	CMPQ         200(AX), $0x00
+	JNE          part4
 	MOVQ         392(AX), R14
 	VMOVDQU      X0, (R10)
 	VEXTRACTI128 $0x01, Y0, (R10)(R14*1)
-	ADDQ         8(AX), R10
+	JMP          written5
+
+part4:
+	VMOVDQU    560(AX), Y12
+	VPMASKMOVD Y0, Y12, (R10)
+
+written5:
+	ADDQ 8(AX), R10
 
 none:
 	VMOVDQA Y4, Y0
@@ -795,9 +867,18 @@ line:
 	JMP         line1_read
 
 line1_part:
-	CMPQ    160(AX), $0x00
-	JNE     line1_there0
-	VMOVDQU 160(CX), Y8
+	CMPQ       160(AX), $0x01
+	JE         line1_there0
+	VMOVDQU    160(CX), Y8
+	JB         line1_next0_keep
+	VMOVDQU    400(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line1_next0_keep:
 	VMOVDQU Y8, (CX)
 	JMP     line1_next0
 
@@ -808,10 +889,19 @@ line1_there0:
 	VMOVDQU     Y8, (CX)
 
 line1_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line1_there1
-	VMOVDQU 160(CX), Y8
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line1_there1
+	VMOVDQU    160(CX), Y8
+	JB         line1_next1_keep
+	VMOVDQU    432(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line1_next1_keep:
 	VMOVDQU Y8, 32(CX)
 	JMP     line1_next1
 
@@ -822,10 +912,19 @@ line1_there1:
 	VMOVDQU     Y8, 32(CX)
 
 line1_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line1_there2
-	VMOVDQU 160(CX), Y8
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line1_there2
+	VMOVDQU    160(CX), Y8
+	JB         line1_next2_keep
+	VMOVDQU    464(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line1_next2_keep:
 	VMOVDQU Y8, 64(CX)
 	JMP     line1_next2
 
@@ -1022,10 +1121,19 @@ quantisedround2:
 	VPXOR        Y8, Y0, Y0
 
 whole3:
+	CMPQ         200(AX), $0x00
+	JNE          part4
 	MOVQ         392(AX), R15
 	VMOVDQU      X0, (R10)
 	VEXTRACTI128 $0x01, Y0, (R10)(R15*1)
-	ADDQ         8(AX), R10
+	JMP          written5
+
+part4:
+	VMOVDQU    560(AX), Y8
+	VPMASKMOVD Y0, Y8, (R10)
+
+written5:
+	ADDQ 8(AX), R10
 
 none:
 	VMOVDQA     Y4, Y0
@@ -1036,11 +1144,11 @@ none:
 	TESTQ       R13, R13
 	JZ          all
 	CMPQ        R14, 120(AX)
-	JAE         line4_edge
+	JAE         line6_edge
 	MOVQ        R9, R15
 	ADDQ        40(AX), R9
 	CMPQ        232(AX), $0x00
-	JE          line4_part
+	JE          line6_part
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
@@ -1055,60 +1163,87 @@ none:
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, 64(CX)
-	JMP         line4_read
+	JMP         line6_read
 
-line4_part:
-	CMPQ    160(AX), $0x00
-	JNE     line4_there0
-	VMOVDQU 160(CX), Y8
+line6_part:
+	CMPQ       160(AX), $0x01
+	JE         line6_there0
+	VMOVDQU    160(CX), Y8
+	JB         line6_next0_keep
+	VMOVDQU    400(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line6_next0_keep:
 	VMOVDQU Y8, (CX)
-	JMP     line4_next0
+	JMP     line6_next0
 
-line4_there0:
+line6_there0:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, (CX)
 
-line4_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line4_there1
-	VMOVDQU 160(CX), Y8
-	VMOVDQU Y8, 32(CX)
-	JMP     line4_next1
+line6_next0:
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line6_there1
+	VMOVDQU    160(CX), Y8
+	JB         line6_next1_keep
+	VMOVDQU    432(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
 
-line4_there1:
+line6_next1_keep:
+	VMOVDQU Y8, 32(CX)
+	JMP     line6_next1
+
+line6_there1:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, 32(CX)
 
-line4_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line4_there2
-	VMOVDQU 160(CX), Y8
-	VMOVDQU Y8, 64(CX)
-	JMP     line4_next2
+line6_next1:
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line6_there2
+	VMOVDQU    160(CX), Y8
+	JB         line6_next2_keep
+	VMOVDQU    464(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
 
-line4_there2:
+line6_next2_keep:
+	VMOVDQU Y8, 64(CX)
+	JMP     line6_next2
+
+line6_there2:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, 64(CX)
 
-line4_next2:
+line6_next2:
 	ADDQ DI, R15
-	JMP  line4_read
+	JMP  line6_read
 
-line4_edge:
+line6_edge:
 	VMOVDQU 160(CX), Y8
 	VMOVDQU Y8, (CX)
 	VMOVDQU Y8, 32(CX)
 	VMOVDQU Y8, 64(CX)
 
-line4_read:
+line6_read:
 	INCQ       R14
 	VMOVDQU    (CX), Y8
 	VPUNPCKLBW 96(CX), Y8, Y8
@@ -1225,9 +1360,18 @@ line:
 	JMP         line1_read
 
 line1_part:
-	CMPQ    160(AX), $0x00
-	JNE     line1_there0
-	VMOVDQU 160(CX), Y8
+	CMPQ       160(AX), $0x01
+	JE         line1_there0
+	VMOVDQU    160(CX), Y8
+	JB         line1_next0_keep
+	VMOVDQU    400(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line1_next0_keep:
 	VMOVDQU Y8, (CX)
 	JMP     line1_next0
 
@@ -1238,10 +1382,19 @@ line1_there0:
 	VMOVDQU     Y8, (CX)
 
 line1_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line1_there1
-	VMOVDQU 160(CX), Y8
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line1_there1
+	VMOVDQU    160(CX), Y8
+	JB         line1_next1_keep
+	VMOVDQU    432(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line1_next1_keep:
 	VMOVDQU Y8, 32(CX)
 	JMP     line1_next1
 
@@ -1252,10 +1405,19 @@ line1_there1:
 	VMOVDQU     Y8, 32(CX)
 
 line1_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line1_there2
-	VMOVDQU 160(CX), Y8
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line1_there2
+	VMOVDQU    160(CX), Y8
+	JB         line1_next2_keep
+	VMOVDQU    464(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line1_next2_keep:
 	VMOVDQU Y8, 64(CX)
 	JMP     line1_next2
 
@@ -1492,10 +1654,19 @@ quantisedround2:
 	VPXOR        Y8, Y0, Y0
 
 whole3:
+	CMPQ         200(AX), $0x00
+	JNE          part4
 	MOVQ         392(AX), R15
 	VMOVDQU      X0, (R10)
 	VEXTRACTI128 $0x01, Y0, (R10)(R15*1)
-	ADDQ         8(AX), R10
+	JMP          written5
+
+part4:
+	VMOVDQU    560(AX), Y8
+	VPMASKMOVD Y0, Y8, (R10)
+
+written5:
+	ADDQ 8(AX), R10
 
 none:
 	VMOVDQA     Y4, Y0
@@ -1506,11 +1677,11 @@ none:
 	TESTQ       R13, R13
 	JZ          all
 	CMPQ        R14, 120(AX)
-	JAE         line4_edge
+	JAE         line6_edge
 	MOVQ        R9, R15
 	ADDQ        40(AX), R9
 	CMPQ        232(AX), $0x00
-	JE          line4_part
+	JE          line6_part
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
@@ -1525,60 +1696,87 @@ none:
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, 64(CX)
-	JMP         line4_read
+	JMP         line6_read
 
-line4_part:
-	CMPQ    160(AX), $0x00
-	JNE     line4_there0
-	VMOVDQU 160(CX), Y8
+line6_part:
+	CMPQ       160(AX), $0x01
+	JE         line6_there0
+	VMOVDQU    160(CX), Y8
+	JB         line6_next0_keep
+	VMOVDQU    400(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
+
+line6_next0_keep:
 	VMOVDQU Y8, (CX)
-	JMP     line4_next0
+	JMP     line6_next0
 
-line4_there0:
+line6_there0:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, (CX)
 
-line4_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line4_there1
-	VMOVDQU 160(CX), Y8
-	VMOVDQU Y8, 32(CX)
-	JMP     line4_next1
+line6_next0:
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line6_there1
+	VMOVDQU    160(CX), Y8
+	JB         line6_next1_keep
+	VMOVDQU    432(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
 
-line4_there1:
+line6_next1_keep:
+	VMOVDQU Y8, 32(CX)
+	JMP     line6_next1
+
+line6_there1:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, 32(CX)
 
-line4_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line4_there2
-	VMOVDQU 160(CX), Y8
-	VMOVDQU Y8, 64(CX)
-	JMP     line4_next2
+line6_next1:
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line6_there2
+	VMOVDQU    160(CX), Y8
+	JB         line6_next2_keep
+	VMOVDQU    464(AX), Y9
+	VPANDN     Y8, Y9, Y8
+	VPMASKMOVD (R15), Y9, Y10
+	VPAND      128(CX), Y9, Y9
+	VPOR       Y9, Y8, Y8
+	VPXOR      Y10, Y8, Y8
 
-line4_there2:
+line6_next2_keep:
+	VMOVDQU Y8, 64(CX)
+	JMP     line6_next2
+
+line6_there2:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
 	VMOVDQU     Y8, 64(CX)
 
-line4_next2:
+line6_next2:
 	ADDQ DI, R15
-	JMP  line4_read
+	JMP  line6_read
 
-line4_edge:
+line6_edge:
 	VMOVDQU 160(CX), Y8
 	VMOVDQU Y8, (CX)
 	VMOVDQU Y8, 32(CX)
 	VMOVDQU Y8, 64(CX)
 
-line4_read:
+line6_read:
 	INCQ       R14
 	VMOVDQU    (CX), Y8
 	VPUNPCKLBW 96(CX), Y8, Y8
@@ -1733,9 +1931,18 @@ line:
 	JMP         line1_read
 
 line1_part:
-	CMPQ    160(AX), $0x00
-	JNE     line1_there0
-	VMOVDQU 224(CX), Y12
+	CMPQ       160(AX), $0x01
+	JE         line1_there0
+	VMOVDQU    224(CX), Y12
+	JB         line1_next0_keep
+	VMOVDQU    400(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next0_keep:
 	VMOVDQU Y12, (CX)
 	JMP     line1_next0
 
@@ -1746,10 +1953,19 @@ line1_there0:
 	VMOVDQU     Y12, (CX)
 
 line1_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line1_there1
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line1_there1
+	VMOVDQU    224(CX), Y12
+	JB         line1_next1_keep
+	VMOVDQU    432(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next1_keep:
 	VMOVDQU Y12, 32(CX)
 	JMP     line1_next1
 
@@ -1760,10 +1976,19 @@ line1_there1:
 	VMOVDQU     Y12, 32(CX)
 
 line1_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line1_there2
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line1_there2
+	VMOVDQU    224(CX), Y12
+	JB         line1_next2_keep
+	VMOVDQU    464(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next2_keep:
 	VMOVDQU Y12, 64(CX)
 	JMP     line1_next2
 
@@ -1774,10 +1999,19 @@ line1_there2:
 	VMOVDQU     Y12, 64(CX)
 
 line1_next2:
-	ADDQ    DI, R15
-	CMPQ    184(AX), $0x00
-	JNE     line1_there3
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       184(AX), $0x01
+	JE         line1_there3
+	VMOVDQU    224(CX), Y12
+	JB         line1_next3_keep
+	VMOVDQU    496(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next3_keep:
 	VMOVDQU Y12, 96(CX)
 	JMP     line1_next3
 
@@ -1788,10 +2022,19 @@ line1_there3:
 	VMOVDQU     Y12, 96(CX)
 
 line1_next3:
-	ADDQ    DI, R15
-	CMPQ    192(AX), $0x00
-	JNE     line1_there4
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       192(AX), $0x01
+	JE         line1_there4
+	VMOVDQU    224(CX), Y12
+	JB         line1_next4_keep
+	VMOVDQU    528(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next4_keep:
 	VMOVDQU Y12, 128(CX)
 	JMP     line1_next4
 
@@ -2030,10 +2273,19 @@ quantisedround2:
 	VPXOR        Y12, Y0, Y0
 
 whole3:
+	CMPQ         200(AX), $0x00
+	JNE          part4
 	MOVQ         392(AX), R15
 	VMOVDQU      X0, (R10)
 	VEXTRACTI128 $0x01, Y0, (R10)(R15*1)
-	ADDQ         8(AX), R10
+	JMP          written5
+
+part4:
+	VMOVDQU    560(AX), Y12
+	VPMASKMOVD Y0, Y12, (R10)
+
+written5:
+	ADDQ 8(AX), R10
 
 none:
 	VMOVDQA     Y4, Y0
@@ -2048,11 +2300,11 @@ none:
 	TESTQ       R13, R13
 	JZ          all
 	CMPQ        R14, 120(AX)
-	JAE         line4_edge
+	JAE         line6_edge
 	MOVQ        R9, R15
 	ADDQ        40(AX), R9
 	CMPQ        232(AX), $0x00
-	JE          line4_part
+	JE          line6_part
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
@@ -2077,82 +2329,127 @@ none:
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 128(CX)
-	JMP         line4_read
+	JMP         line6_read
 
-line4_part:
-	CMPQ    160(AX), $0x00
-	JNE     line4_there0
-	VMOVDQU 224(CX), Y12
+line6_part:
+	CMPQ       160(AX), $0x01
+	JE         line6_there0
+	VMOVDQU    224(CX), Y12
+	JB         line6_next0_keep
+	VMOVDQU    400(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line6_next0_keep:
 	VMOVDQU Y12, (CX)
-	JMP     line4_next0
+	JMP     line6_next0
 
-line4_there0:
+line6_there0:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, (CX)
 
-line4_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line4_there1
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 32(CX)
-	JMP     line4_next1
+line6_next0:
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line6_there1
+	VMOVDQU    224(CX), Y12
+	JB         line6_next1_keep
+	VMOVDQU    432(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there1:
+line6_next1_keep:
+	VMOVDQU Y12, 32(CX)
+	JMP     line6_next1
+
+line6_there1:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 32(CX)
 
-line4_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line4_there2
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 64(CX)
-	JMP     line4_next2
+line6_next1:
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line6_there2
+	VMOVDQU    224(CX), Y12
+	JB         line6_next2_keep
+	VMOVDQU    464(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there2:
+line6_next2_keep:
+	VMOVDQU Y12, 64(CX)
+	JMP     line6_next2
+
+line6_there2:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 64(CX)
 
-line4_next2:
-	ADDQ    DI, R15
-	CMPQ    184(AX), $0x00
-	JNE     line4_there3
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 96(CX)
-	JMP     line4_next3
+line6_next2:
+	ADDQ       DI, R15
+	CMPQ       184(AX), $0x01
+	JE         line6_there3
+	VMOVDQU    224(CX), Y12
+	JB         line6_next3_keep
+	VMOVDQU    496(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there3:
+line6_next3_keep:
+	VMOVDQU Y12, 96(CX)
+	JMP     line6_next3
+
+line6_there3:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 96(CX)
 
-line4_next3:
-	ADDQ    DI, R15
-	CMPQ    192(AX), $0x00
-	JNE     line4_there4
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 128(CX)
-	JMP     line4_next4
+line6_next3:
+	ADDQ       DI, R15
+	CMPQ       192(AX), $0x01
+	JE         line6_there4
+	VMOVDQU    224(CX), Y12
+	JB         line6_next4_keep
+	VMOVDQU    528(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there4:
+line6_next4_keep:
+	VMOVDQU Y12, 128(CX)
+	JMP     line6_next4
+
+line6_there4:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 128(CX)
 
-line4_next4:
+line6_next4:
 	ADDQ DI, R15
-	JMP  line4_read
+	JMP  line6_read
 
-line4_edge:
+line6_edge:
 	VMOVDQU 224(CX), Y12
 	VMOVDQU Y12, (CX)
 	VMOVDQU Y12, 32(CX)
@@ -2160,7 +2457,7 @@ line4_edge:
 	VMOVDQU Y12, 96(CX)
 	VMOVDQU Y12, 128(CX)
 
-line4_read:
+line6_read:
 	INCQ       R14
 	VMOVDQU    (CX), Y12
 	VPUNPCKLBW 64(CX), Y12, Y12
@@ -2331,9 +2628,18 @@ line:
 	JMP         line1_read
 
 line1_part:
-	CMPQ    160(AX), $0x00
-	JNE     line1_there0
-	VMOVDQU 224(CX), Y12
+	CMPQ       160(AX), $0x01
+	JE         line1_there0
+	VMOVDQU    224(CX), Y12
+	JB         line1_next0_keep
+	VMOVDQU    400(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next0_keep:
 	VMOVDQU Y12, (CX)
 	JMP     line1_next0
 
@@ -2344,10 +2650,19 @@ line1_there0:
 	VMOVDQU     Y12, (CX)
 
 line1_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line1_there1
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line1_there1
+	VMOVDQU    224(CX), Y12
+	JB         line1_next1_keep
+	VMOVDQU    432(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next1_keep:
 	VMOVDQU Y12, 32(CX)
 	JMP     line1_next1
 
@@ -2358,10 +2673,19 @@ line1_there1:
 	VMOVDQU     Y12, 32(CX)
 
 line1_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line1_there2
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line1_there2
+	VMOVDQU    224(CX), Y12
+	JB         line1_next2_keep
+	VMOVDQU    464(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next2_keep:
 	VMOVDQU Y12, 64(CX)
 	JMP     line1_next2
 
@@ -2372,10 +2696,19 @@ line1_there2:
 	VMOVDQU     Y12, 64(CX)
 
 line1_next2:
-	ADDQ    DI, R15
-	CMPQ    184(AX), $0x00
-	JNE     line1_there3
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       184(AX), $0x01
+	JE         line1_there3
+	VMOVDQU    224(CX), Y12
+	JB         line1_next3_keep
+	VMOVDQU    496(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next3_keep:
 	VMOVDQU Y12, 96(CX)
 	JMP     line1_next3
 
@@ -2386,10 +2719,19 @@ line1_there3:
 	VMOVDQU     Y12, 96(CX)
 
 line1_next3:
-	ADDQ    DI, R15
-	CMPQ    192(AX), $0x00
-	JNE     line1_there4
-	VMOVDQU 224(CX), Y12
+	ADDQ       DI, R15
+	CMPQ       192(AX), $0x01
+	JE         line1_there4
+	VMOVDQU    224(CX), Y12
+	JB         line1_next4_keep
+	VMOVDQU    528(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line1_next4_keep:
 	VMOVDQU Y12, 128(CX)
 	JMP     line1_next4
 
@@ -2716,10 +3058,19 @@ quantisedround2:
 	VPXOR        Y12, Y0, Y0
 
 whole3:
+	CMPQ         200(AX), $0x00
+	JNE          part4
 	MOVQ         392(AX), R15
 	VMOVDQU      X0, (R10)
 	VEXTRACTI128 $0x01, Y0, (R10)(R15*1)
-	ADDQ         8(AX), R10
+	JMP          written5
+
+part4:
+	VMOVDQU    560(AX), Y12
+	VPMASKMOVD Y0, Y12, (R10)
+
+written5:
+	ADDQ 8(AX), R10
 
 none:
 	VMOVDQA     Y4, Y0
@@ -2734,11 +3085,11 @@ none:
 	TESTQ       R13, R13
 	JZ          all
 	CMPQ        R14, 120(AX)
-	JAE         line4_edge
+	JAE         line6_edge
 	MOVQ        R9, R15
 	ADDQ        40(AX), R9
 	CMPQ        232(AX), $0x00
-	JE          line4_part
+	JE          line6_part
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
@@ -2763,82 +3114,127 @@ none:
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 128(CX)
-	JMP         line4_read
+	JMP         line6_read
 
-line4_part:
-	CMPQ    160(AX), $0x00
-	JNE     line4_there0
-	VMOVDQU 224(CX), Y12
+line6_part:
+	CMPQ       160(AX), $0x01
+	JE         line6_there0
+	VMOVDQU    224(CX), Y12
+	JB         line6_next0_keep
+	VMOVDQU    400(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
+
+line6_next0_keep:
 	VMOVDQU Y12, (CX)
-	JMP     line4_next0
+	JMP     line6_next0
 
-line4_there0:
+line6_there0:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, (CX)
 
-line4_next0:
-	ADDQ    DI, R15
-	CMPQ    168(AX), $0x00
-	JNE     line4_there1
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 32(CX)
-	JMP     line4_next1
+line6_next0:
+	ADDQ       DI, R15
+	CMPQ       168(AX), $0x01
+	JE         line6_there1
+	VMOVDQU    224(CX), Y12
+	JB         line6_next1_keep
+	VMOVDQU    432(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there1:
+line6_next1_keep:
+	VMOVDQU Y12, 32(CX)
+	JMP     line6_next1
+
+line6_there1:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 32(CX)
 
-line4_next1:
-	ADDQ    DI, R15
-	CMPQ    176(AX), $0x00
-	JNE     line4_there2
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 64(CX)
-	JMP     line4_next2
+line6_next1:
+	ADDQ       DI, R15
+	CMPQ       176(AX), $0x01
+	JE         line6_there2
+	VMOVDQU    224(CX), Y12
+	JB         line6_next2_keep
+	VMOVDQU    464(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there2:
+line6_next2_keep:
+	VMOVDQU Y12, 64(CX)
+	JMP     line6_next2
+
+line6_there2:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 64(CX)
 
-line4_next2:
-	ADDQ    DI, R15
-	CMPQ    184(AX), $0x00
-	JNE     line4_there3
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 96(CX)
-	JMP     line4_next3
+line6_next2:
+	ADDQ       DI, R15
+	CMPQ       184(AX), $0x01
+	JE         line6_there3
+	VMOVDQU    224(CX), Y12
+	JB         line6_next3_keep
+	VMOVDQU    496(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there3:
+line6_next3_keep:
+	VMOVDQU Y12, 96(CX)
+	JMP     line6_next3
+
+line6_there3:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 96(CX)
 
-line4_next3:
-	ADDQ    DI, R15
-	CMPQ    192(AX), $0x00
-	JNE     line4_there4
-	VMOVDQU 224(CX), Y12
-	VMOVDQU Y12, 128(CX)
-	JMP     line4_next4
+line6_next3:
+	ADDQ       DI, R15
+	CMPQ       192(AX), $0x01
+	JE         line6_there4
+	VMOVDQU    224(CX), Y12
+	JB         line6_next4_keep
+	VMOVDQU    528(AX), Y13
+	VPANDN     Y12, Y13, Y12
+	VPMASKMOVD (R15), Y13, Y14
+	VPAND      192(CX), Y13, Y13
+	VPOR       Y13, Y12, Y12
+	VPXOR      Y14, Y12, Y12
 
-line4_there4:
+line6_next4_keep:
+	VMOVDQU Y12, 128(CX)
+	JMP     line6_next4
+
+line6_there4:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
 	VMOVDQU     Y12, 128(CX)
 
-line4_next4:
+line6_next4:
 	ADDQ DI, R15
-	JMP  line4_read
+	JMP  line6_read
 
-line4_edge:
+line6_edge:
 	VMOVDQU 224(CX), Y12
 	VMOVDQU Y12, (CX)
 	VMOVDQU Y12, 32(CX)
@@ -2846,7 +3242,7 @@ line4_edge:
 	VMOVDQU Y12, 96(CX)
 	VMOVDQU Y12, 128(CX)
 
-line4_read:
+line6_read:
 	INCQ       R14
 	VMOVDQU    (CX), Y12
 	VPUNPCKLBW 64(CX), Y12, Y12

@@ -44,7 +44,7 @@ func ByteStripKernels(k, step int) *ByteStrips {
 }
 
 // OnlyQuantised reports whether there are no kernels but those of quantised channels-last
-// results, with 16-bit weights and for [PairLanes] channels or more.
+// results, with 16-bit weights and for [PairLanes] channels or more, of joined columns if need be.
 func (f *ByteStrips) OnlyQuantised() bool { return f.pairs != nil }
 
 // Passes returns the number of passes for windows of k lines with a stride of step. Each pass
@@ -92,6 +92,10 @@ type ByteStrip struct {
 	lo, hi      [ByteLanes]int8 // one cache line each
 	// Distances from the first half of the registers to the second one, for pairs of taps.
 	halfSrc, halfDst int
+	// For joined columns and pairs of taps: masks of the words that each tap reads, and of those
+	// that are written.
+	parts    [MaxByteStrip][8]int32
+	partsOut [8]int32
 }
 
 // SetLines sets the number of results of each strip, for windows of k lines with a stride of
@@ -157,11 +161,21 @@ func (f *ByteStrips) Spread(t *ByteStrip, k, step, n, first, w int) {
 func (t *ByteStrip) SetSeen(k int, b *LaneBlock, n, cols, first, w int) {
 	lanes := min(b.Lanes, cols*n-b.First)
 	t.write = ^uint64(0) >> (64 - lanes)
+	if b.halves == 1 {
+		t.stores[0] = 0
+		if lanes < b.Size {
+			t.stores[0], t.partsOut = 1, laneMasks[1<<(lanes/4)-1]
+		}
+	}
 	for x := range k {
 		lo, hi := max(0, -(first+x)*n-b.First), min(lanes, (w-first-x)*n-b.First)
 		switch {
-		case b.halves > 0:
-			t.masks[x] = uint64(boolIndex(uint(first+x) < uint(w)))
+		case b.halves == 2:
+			t.stores[0], t.masks[x] = 0, uint64(boolIndex(uint(first+x) < uint(w)))
+		case b.halves == 1 && lo < hi && hi-lo < b.Size:
+			t.masks[x], t.parts[x] = 2, laneMasks[1<<(hi/4)-1<<(lo/4)]
+		case b.halves == 1:
+			t.masks[x] = uint64(boolIndex(lo < hi))
 		case lo >= hi:
 			t.masks[x] = 0
 		case b.Size != minStripLanes:
@@ -209,7 +223,7 @@ const minStripLanes = 16
 // together. For quantised values of few channels it returns no blocks. Blocks may overlap.
 func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, together int) {
 	if f.pairs != nil {
-		return pairBlocks(k, n, codes), 1
+		return pairBlocks(k, n, cols, codes), cols
 	}
 	size, words := ByteLanes, 1
 	if codes {
@@ -237,13 +251,16 @@ func (f *ByteStrips) LaneBlocks(k, n, cols int, codes bool) (all []LaneBlock, to
 }
 
 // pairBlocks is LaneBlocks for pairs of taps.
-func pairBlocks(k, n int, codes bool) (all []LaneBlock) {
-	if !codes || n < PairLanes {
+func pairBlocks(k, n, cols int, codes bool) (all []LaneBlock) {
+	if n *= cols; !codes || n < PairLanes {
 		return nil
 	}
 	for first := 0; first < n; {
 		b := LaneBlock{Lanes: PairLanes, Size: 2 * PairLanes, W: len(all) * pairBytes(k), Start: len(all) * scaleValues * 2 * PairLanes, halves: 2}
-		if n >= 2*PairLanes && n-first > PairLanes {
+		switch {
+		case cols > 1:
+			b.Lanes, b.halves = min(2*PairLanes, n-first), 1
+		case n >= 2*PairLanes && n-first > PairLanes:
 			b.Lanes, b.halves = 2*PairLanes, 1
 		}
 		b.First = min(first, n-b.Lanes)
@@ -260,10 +277,18 @@ func pairBytes(k int) int { return (k*(k/2) + (k+1)/2) * 4 * 2 * PairLanes }
 // packPairs packs the weights w [k,k,n] of a block for pairs of taps: those of each line, of which
 // the last column is missing, and after each second line those of the last column of both. There is
 // a pair of 16-bit values for each channel. The last column of the last line has no partner.
-func packPairs(dst []int8, k int, channels []int, w []int16, n int) {
+//
+// Weights of channels that up shifts to the left are shifted; up may be nil.
+func packPairs(dst []int8, k int, channels []int, w []int16, n int, up []int32) {
 	put := func(half, y, x int) {
 		for i, ch := range channels {
+			if ch < 0 {
+				continue
+			}
 			v := w[(y*k+x)*n+ch]
+			if up != nil {
+				v <<= up[ch]
+			}
 			dst[4*i+2*half], dst[4*i+2*half+1] = int8(v), int8(v>>8)
 		}
 	}
@@ -364,7 +389,10 @@ func (b *LaneBlock) channels(buf *[ByteLanes]int) []int {
 // PackLanes packs weights w [k,k,n], of 8 bits except for [ByteStrips.OnlyQuantised], for
 // [ByteStrips.Lanes]. Channels of the blocks beyond n
 // repeat the n channels.
-func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []int8 {
+//
+// up holds the shifts to the left of [Scales.Doubles], for [ByteStrips.OnlyQuantised]; otherwise it
+// is nil.
+func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int, up []int32) []int8 {
 	groups := tapGroups(k)
 	last := blocks[len(blocks)-1]
 	size := 4 * k * groups * last.Size
@@ -376,14 +404,14 @@ func (f *ByteStrips) PackLanes(k int, blocks []LaneBlock, w []int16, n int) []in
 	for j := range blocks {
 		b := &blocks[j]
 		channels := b.channels(&buf)
-		if f.pairs != nil {
-			packPairs(dst[b.W:][:size], k, channels, w, n)
-			continue
-		}
 		for i, ch := range channels {
 			if ch >= n {
 				channels[i] = ch % n
 			}
+		}
+		if f.pairs != nil {
+			packPairs(dst[b.W:][:size], k, channels, w, n, up)
+			continue
 		}
 		for y := range k {
 			for x := range k {
@@ -415,8 +443,13 @@ func (f *ByteStrips) PackStart(dst, src []int32, blocks []LaneBlock) {
 // scaleValues is the number of values of a channel for quantised results.
 const scaleValues = 6
 
-// PackScales packs the parameters of quantised results, for [Scales.Small]. It writes to dst, or
-// allocates it if dst is nil. It also sets the rounding of the blocks.
+// TakesScales reports whether quantised results can have these scales. up is that of PackScales.
+func (f *ByteStrips) TakesScales(s *Scales, up bool) bool {
+	return s.Small || s.Near && up && (f.pairs != nil || !s.Doubles)
+}
+
+// PackScales packs the parameters of quantised results, for [ByteStrips.TakesScales]. It writes to
+// dst, or allocates it if dst is nil. It also sets the rounding of the blocks.
 //
 // First come the initial sums. For each register of a block follow twice the multipliers, those
 // of every other channel again, the values added to the even and to the odd products, and the
@@ -429,7 +462,8 @@ func (f *ByteStrips) PackScales(dst, start []int32, blocks []LaneBlock, s *Scale
 	}
 	return packScales(dst, start, blocks, func(b *LaneBlock, at []int32, x, ch int) int32 {
 		s.pack(at, x, ch, zero, b.round)
-		return s.start(ch, b.round)
+		// The weights are shifted as well.
+		return s.start(ch, b.round) + start[ch]<<(s.Up[ch]&1) - start[ch]
 	})
 }
 

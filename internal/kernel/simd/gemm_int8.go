@@ -486,6 +486,9 @@ type Scales struct {
 	// Twice holds the lower 32 bits of twice the multipliers, and Half holds 2^Down / 2.
 	Small       bool
 	Twice, Half []int32
+	// Near is Small for shifts from 1 to the left to 20 to the right. Doubles reports that some go
+	// to the left.
+	Near, Doubles bool
 	// Fused holds the parameters of channels that have fused scales.
 	Fused FusedScales
 }

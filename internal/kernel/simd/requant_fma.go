@@ -122,7 +122,7 @@ func (s *Scales) start(ch int, r rounding) int32 {
 	if r == roundFused {
 		return s.Fused.Start[ch]
 	}
-	return s.Bias[ch] + math.MinInt32
+	return s.Bias[ch]<<(s.Up[ch]&1) + math.MinInt32
 }
 
 // pack writes the parameters of a channel as lane x of the registers. Their order is that of
