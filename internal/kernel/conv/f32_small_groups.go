@@ -25,7 +25,7 @@ type smallGroupPlan struct {
 // kernels.
 func (c *Float32) planSmallGroups() bool {
 	s := &c.s
-	if c.lines == nil || s.Groups == 1 || c.og >= simd.GroupLanes || s.PadT < 0 || s.PadL < 0 || s.place != (placement{}) {
+	if c.lines == nil || s.Groups == 1 || s.PadT < 0 || s.PadL < 0 || s.place != (placement{}) {
 		return false
 	}
 	l := &smallGroupPlan{f: simd.NewGroups(s.Groups, c.cg, c.og), walk: simd.WindowKernels()}

@@ -3,44 +3,56 @@ package simd
 // GroupLanes is the number of results that [Groups] handles together. MaxGroup is the maximum
 // number of channels of a group; up to this number, the index tables stay in registers.
 const (
-	GroupLanes = floatLanes
+	GroupLanes = 16
 	MaxGroup   = 8
 )
 
 // Groups rearranges the channels of positions in [N,H,W,C] for convolutions with small groups.
 // GroupLanes results, which may belong to several groups, are a block. For each channel of a
-// group there is one register with the values that the results of a block use.
+// group there are GroupLanes values that the results of a block use.
 type Groups struct {
 	Blocks int // of results
 	put    func(dst, src *float32, step int, places *int32, positions int, mask uint32)
 	times  int // channels of a group
-	first  []int
-	masks  []uint32
-	places []int32 // for each block and each channel of a group: offsets from the first channel
+	lanes  int // results of a register: a part of a block
+	parts  []groupPart
+}
+
+// groupPart is what a register of results uses: the values that mask names from channel first on.
+// For each channel of a group, places are offsets from that channel; a mask in lanes follows.
+type groupPart struct {
+	first  int
+	mask   uint32
+	places []int32
 }
 
 // NewGroups returns the rearrangement for groups of in channels and out results each. It returns
-// nil if a block uses more channels than a register holds, or if no kernel is available.
+// nil if the results of a group fill a register by themselves, if those of a register use more
+// channels than it holds, or if no kernel is available.
 func NewGroups(groups, in, out int) *Groups {
 	f := repeatKernels.pick()
-	if f == nil || f.groups == nil || in > MaxGroup {
+	if f == nil || f.groups == nil || in > MaxGroup || out >= f.floatLanes {
 		return nil
 	}
 	all := groups * out
-	q := &Groups{Blocks: (all + GroupLanes - 1) / GroupLanes, put: f.groups[in-1], times: in}
-	for b := range q.Blocks {
-		o, end := b*GroupLanes, min(all, (b+1)*GroupLanes)
-		first, last := o/out*in, ((end-1)/out+1)*in
-		if last-first > GroupLanes {
+	q := &Groups{Blocks: (all + GroupLanes - 1) / GroupLanes, put: f.groups[in-1], times: in, lanes: f.floatLanes}
+	for o := 0; o < q.Blocks*GroupLanes; o += q.lanes {
+		from, end := min(o, all-1), min(all, o+q.lanes)
+		first, last := from/out*in, (max(from, end-1)/out+1)*in
+		if last-first > q.lanes {
 			return nil
 		}
-		q.first, q.masks = append(q.first, first), append(q.masks, uint32(1)<<(last-first)-1)
+		p := groupPart{first: first, mask: uint32(1)<<(last-first) - 1}
 		for i := range in {
-			for lane := range GroupLanes {
+			for lane := range q.lanes {
 				// Lanes without a result repeat the last result.
-				q.places = append(q.places, int32(min(o+lane, end-1)/out*in+i-first))
+				p.places = append(p.places, int32(min(o+lane, max(from, end-1))/out*in+i-first))
 			}
 		}
+		for lane := range q.lanes {
+			p.places = append(p.places, -int32(p.mask>>lane&1))
+		}
+		q.parts = append(q.parts, p)
 	}
 	return q
 }
@@ -54,7 +66,12 @@ func (q *Groups) Put(dst, src []float32, step, b, n int) {
 	if n <= 0 {
 		return
 	}
-	src = src[q.first[b]:]
-	_, _ = dst[n*q.Size()-1], src[(n-1)*step]
-	q.put(&dst[0], &src[0], 4*step, &q.places[b*q.Size()], n, q.masks[b])
+	_ = dst[n*q.Size()-1]
+	each := GroupLanes / q.lanes
+	for i := range each {
+		p := &q.parts[b*each+i]
+		src := src[p.first:]
+		_ = src[(n-1)*step]
+		q.put(&dst[i*q.lanes], &src[0], 4*step, &p.places[0], n, p.mask)
+	}
 }

@@ -9,16 +9,14 @@ type Repeats struct {
 	words  []int16
 }
 
-// repeatKernelSet holds kernels for full registers of 16 float32 and of 32 int16. groups may be
-// nil.
+// repeatKernelSet holds kernels for full registers. groups may be nil.
 type repeatKernelSet struct {
+	floatLanes, wordLanes int // values of a register; 8 words are permuted as bytes
 	// Indexed by the channels of a group, minus one.
 	groups *[MaxGroup]func(dst, src *float32, step int, places *int32, positions int, mask uint32)
 	floats func(dst, src *float32, places *int32, registers, times int)
 	words  func(dst, src *int16, places *int16, registers, times int)
 }
-
-const floatLanes, wordLanes = 16, 32
 
 // NewRepeats returns Repeats that writes each value times times.
 func NewRepeats(times int) *Repeats {
@@ -26,31 +24,39 @@ func NewRepeats(times int) *Repeats {
 	if r.f == nil {
 		return r
 	}
-	for i := range times * floatLanes {
+	for i := range times * r.f.floatLanes {
 		r.floats = append(r.floats, int32(i/times))
 	}
-	for i := range times * wordLanes {
-		r.words = append(r.words, int16(i/times))
+	for i := range times * r.f.wordLanes {
+		place := int16(i / times)
+		if r.f.wordLanes == 8 {
+			place = 2*place | (2*place+1)<<8
+		}
+		r.words = append(r.words, place)
 	}
 	return r
 }
 
 // Floats writes the repeated values of src to dst, which has at least len(src)·times elements.
 func (r *Repeats) Floats(dst, src []float32) {
-	if n := len(src) / floatLanes; r.f != nil && n > 0 {
-		_ = dst[:n*floatLanes*r.times]
+	if r.f != nil && len(src) >= r.f.floatLanes {
+		n := len(src) / r.f.floatLanes
+		done := n * r.f.floatLanes
+		_ = dst[:done*r.times]
 		r.f.floats(&dst[0], &src[0], &r.floats[0], n, r.times)
-		dst, src = dst[n*floatLanes*r.times:], src[n*floatLanes:]
+		dst, src = dst[done*r.times:], src[done:]
 	}
 	repeat(dst, src, r.times)
 }
 
 // Words is Floats for int16.
 func (r *Repeats) Words(dst, src []int16) {
-	if n := len(src) / wordLanes; r.f != nil && n > 0 {
-		_ = dst[:n*wordLanes*r.times]
+	if r.f != nil && len(src) >= r.f.wordLanes {
+		n := len(src) / r.f.wordLanes
+		done := n * r.f.wordLanes
+		_ = dst[:done*r.times]
 		r.f.words(&dst[0], &src[0], &r.words[0], n, r.times)
-		dst, src = dst[n*wordLanes*r.times:], src[n*wordLanes:]
+		dst, src = dst[done*r.times:], src[done:]
 	}
 	repeat(dst, src, r.times)
 }

@@ -25,6 +25,28 @@ position:
 	VZEROUPPER
 	RET
 
+// func groupLanes1AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes1AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX), Y2
+
+position:
+	VMASKMOVPS (CX), Y1, Y0
+	VPERMPS    Y0, Y2, Y0
+	VMOVUPS    Y0, (AX)
+	ADDQ       DX, CX
+	ADDQ       $0x00000040, AX
+	DECQ       SI
+	JNZ        position
+	VZEROUPPER
+	RET
+
 // func groupLanes2AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
 // Requires: AVX, AVX512F
 TEXT ·groupLanes2AVX512(SB), NOSPLIT, $0-44
@@ -48,6 +70,31 @@ position:
 	ADDQ      $0x00000080, AX
 	DECQ      SI
 	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes2AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes2AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 64(BX), Y2
+	VMOVUPS (BX), Y3
+	VMOVUPS 32(BX), Y4
+
+position:
+	VMASKMOVPS (CX), Y2, Y0
+	VPERMPS    Y0, Y3, Y1
+	VMOVUPS    Y1, (AX)
+	VPERMPS    Y0, Y4, Y1
+	VMOVUPS    Y1, 64(AX)
+	ADDQ       DX, CX
+	ADDQ       $0x00000080, AX
+	DECQ       SI
+	JNZ        position
 	VZEROUPPER
 	RET
 
@@ -80,6 +127,34 @@ position:
 	VZEROUPPER
 	RET
 
+// func groupLanes3AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes3AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 96(BX), Y2
+	VMOVUPS (BX), Y3
+	VMOVUPS 32(BX), Y4
+	VMOVUPS 64(BX), Y5
+
+position:
+	VMASKMOVPS (CX), Y2, Y0
+	VPERMPS    Y0, Y3, Y1
+	VMOVUPS    Y1, (AX)
+	VPERMPS    Y0, Y4, Y1
+	VMOVUPS    Y1, 64(AX)
+	VPERMPS    Y0, Y5, Y1
+	VMOVUPS    Y1, 128(AX)
+	ADDQ       DX, CX
+	ADDQ       $0x000000c0, AX
+	DECQ       SI
+	JNZ        position
+	VZEROUPPER
+	RET
+
 // func groupLanes4AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
 // Requires: AVX, AVX512F
 TEXT ·groupLanes4AVX512(SB), NOSPLIT, $0-44
@@ -109,6 +184,37 @@ position:
 	ADDQ      $0x00000100, AX
 	DECQ      SI
 	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes4AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes4AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 128(BX), Y2
+	VMOVUPS (BX), Y3
+	VMOVUPS 32(BX), Y4
+	VMOVUPS 64(BX), Y5
+	VMOVUPS 96(BX), Y6
+
+position:
+	VMASKMOVPS (CX), Y2, Y0
+	VPERMPS    Y0, Y3, Y1
+	VMOVUPS    Y1, (AX)
+	VPERMPS    Y0, Y4, Y1
+	VMOVUPS    Y1, 64(AX)
+	VPERMPS    Y0, Y5, Y1
+	VMOVUPS    Y1, 128(AX)
+	VPERMPS    Y0, Y6, Y1
+	VMOVUPS    Y1, 192(AX)
+	ADDQ       DX, CX
+	ADDQ       $0x00000100, AX
+	DECQ       SI
+	JNZ        position
 	VZEROUPPER
 	RET
 
@@ -147,6 +253,40 @@ position:
 	VZEROUPPER
 	RET
 
+// func groupLanes5AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes5AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 160(BX), Y2
+	VMOVUPS (BX), Y3
+	VMOVUPS 32(BX), Y4
+	VMOVUPS 64(BX), Y5
+	VMOVUPS 96(BX), Y6
+	VMOVUPS 128(BX), Y7
+
+position:
+	VMASKMOVPS (CX), Y2, Y0
+	VPERMPS    Y0, Y3, Y1
+	VMOVUPS    Y1, (AX)
+	VPERMPS    Y0, Y4, Y1
+	VMOVUPS    Y1, 64(AX)
+	VPERMPS    Y0, Y5, Y1
+	VMOVUPS    Y1, 128(AX)
+	VPERMPS    Y0, Y6, Y1
+	VMOVUPS    Y1, 192(AX)
+	VPERMPS    Y0, Y7, Y1
+	VMOVUPS    Y1, 256(AX)
+	ADDQ       DX, CX
+	ADDQ       $0x00000140, AX
+	DECQ       SI
+	JNZ        position
+	VZEROUPPER
+	RET
+
 // func groupLanes6AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
 // Requires: AVX, AVX512F
 TEXT ·groupLanes6AVX512(SB), NOSPLIT, $0-44
@@ -182,6 +322,43 @@ position:
 	ADDQ      $0x00000180, AX
 	DECQ      SI
 	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes6AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes6AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 192(BX), Y2
+	VMOVUPS (BX), Y3
+	VMOVUPS 32(BX), Y4
+	VMOVUPS 64(BX), Y5
+	VMOVUPS 96(BX), Y6
+	VMOVUPS 128(BX), Y7
+	VMOVUPS 160(BX), Y8
+
+position:
+	VMASKMOVPS (CX), Y2, Y0
+	VPERMPS    Y0, Y3, Y1
+	VMOVUPS    Y1, (AX)
+	VPERMPS    Y0, Y4, Y1
+	VMOVUPS    Y1, 64(AX)
+	VPERMPS    Y0, Y5, Y1
+	VMOVUPS    Y1, 128(AX)
+	VPERMPS    Y0, Y6, Y1
+	VMOVUPS    Y1, 192(AX)
+	VPERMPS    Y0, Y7, Y1
+	VMOVUPS    Y1, 256(AX)
+	VPERMPS    Y0, Y8, Y1
+	VMOVUPS    Y1, 320(AX)
+	ADDQ       DX, CX
+	ADDQ       $0x00000180, AX
+	DECQ       SI
+	JNZ        position
 	VZEROUPPER
 	RET
 
@@ -226,6 +403,46 @@ position:
 	VZEROUPPER
 	RET
 
+// func groupLanes7AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes7AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 224(BX), Y2
+	VMOVUPS (BX), Y3
+	VMOVUPS 32(BX), Y4
+	VMOVUPS 64(BX), Y5
+	VMOVUPS 96(BX), Y6
+	VMOVUPS 128(BX), Y7
+	VMOVUPS 160(BX), Y8
+	VMOVUPS 192(BX), Y9
+
+position:
+	VMASKMOVPS (CX), Y2, Y0
+	VPERMPS    Y0, Y3, Y1
+	VMOVUPS    Y1, (AX)
+	VPERMPS    Y0, Y4, Y1
+	VMOVUPS    Y1, 64(AX)
+	VPERMPS    Y0, Y5, Y1
+	VMOVUPS    Y1, 128(AX)
+	VPERMPS    Y0, Y6, Y1
+	VMOVUPS    Y1, 192(AX)
+	VPERMPS    Y0, Y7, Y1
+	VMOVUPS    Y1, 256(AX)
+	VPERMPS    Y0, Y8, Y1
+	VMOVUPS    Y1, 320(AX)
+	VPERMPS    Y0, Y9, Y1
+	VMOVUPS    Y1, 384(AX)
+	ADDQ       DX, CX
+	ADDQ       $0x000001c0, AX
+	DECQ       SI
+	JNZ        position
+	VZEROUPPER
+	RET
+
 // func groupLanes8AVX512(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
 // Requires: AVX, AVX512F
 TEXT ·groupLanes8AVX512(SB), NOSPLIT, $0-44
@@ -267,6 +484,49 @@ position:
 	ADDQ      $0x00000200, AX
 	DECQ      SI
 	JNZ       position
+	VZEROUPPER
+	RET
+
+// func groupLanes8AVX2(dst *float32, src *float32, step int, places *int32, positions int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·groupLanes8AVX2(SB), NOSPLIT, $0-44
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    step+16(FP), DX
+	MOVQ    places+24(FP), BX
+	MOVQ    positions+32(FP), SI
+	VMOVUPS 256(BX), Y2
+	VMOVUPS (BX), Y3
+	VMOVUPS 32(BX), Y4
+	VMOVUPS 64(BX), Y5
+	VMOVUPS 96(BX), Y6
+	VMOVUPS 128(BX), Y7
+	VMOVUPS 160(BX), Y8
+	VMOVUPS 192(BX), Y9
+	VMOVUPS 224(BX), Y10
+
+position:
+	VMASKMOVPS (CX), Y2, Y0
+	VPERMPS    Y0, Y3, Y1
+	VMOVUPS    Y1, (AX)
+	VPERMPS    Y0, Y4, Y1
+	VMOVUPS    Y1, 64(AX)
+	VPERMPS    Y0, Y5, Y1
+	VMOVUPS    Y1, 128(AX)
+	VPERMPS    Y0, Y6, Y1
+	VMOVUPS    Y1, 192(AX)
+	VPERMPS    Y0, Y7, Y1
+	VMOVUPS    Y1, 256(AX)
+	VPERMPS    Y0, Y8, Y1
+	VMOVUPS    Y1, 320(AX)
+	VPERMPS    Y0, Y9, Y1
+	VMOVUPS    Y1, 384(AX)
+	VPERMPS    Y0, Y10, Y1
+	VMOVUPS    Y1, 448(AX)
+	ADDQ       DX, CX
+	ADDQ       $0x00000200, AX
+	DECQ       SI
+	JNZ        position
 	VZEROUPPER
 	RET
 
@@ -317,6 +577,58 @@ time:
 	DECQ    SI
 	JNZ     time
 	ADDQ    $0x40, CX
+	DECQ    DX
+	JNZ     register
+	VZEROUPPER
+	RET
+
+// func repeatFloatsAVX2(dst *float32, src *float32, places *int32, registers int, times int)
+// Requires: AVX, AVX2
+TEXT ·repeatFloatsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ registers+24(FP), DX
+
+register:
+	VMOVUPS (CX), Y0
+	MOVQ    places+16(FP), BX
+	MOVQ    times+32(FP), SI
+
+time:
+	VMOVUPS (BX), Y1
+	VPERMPS Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x20, BX
+	ADDQ    $0x20, AX
+	DECQ    SI
+	JNZ     time
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     register
+	VZEROUPPER
+	RET
+
+// func repeatWordsAVX2(dst *int16, src *int16, places *int16, registers int, times int)
+// Requires: AVX
+TEXT ·repeatWordsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ registers+24(FP), DX
+
+register:
+	VMOVUPS (CX), X0
+	MOVQ    places+16(FP), BX
+	MOVQ    times+32(FP), SI
+
+time:
+	VMOVUPS (BX), X1
+	VPSHUFB X1, X0, X1
+	VMOVUPS X1, (AX)
+	ADDQ    $0x10, BX
+	ADDQ    $0x10, AX
+	DECQ    SI
+	JNZ     time
+	ADDQ    $0x10, CX
 	DECQ    DX
 	JNZ     register
 	VZEROUPPER

@@ -1527,25 +1527,49 @@ func groupFours8VNNI(t *GroupTile)
 func groupFours9VNNI(t *GroupTile)
 
 //go:noescape
+func groupLanes1AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
 func groupLanes1AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
+func groupLanes2AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
 
 //go:noescape
 func groupLanes2AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
 
 //go:noescape
+func groupLanes3AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
 func groupLanes3AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
+func groupLanes4AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
 
 //go:noescape
 func groupLanes4AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
 
 //go:noescape
+func groupLanes5AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
 func groupLanes5AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
+func groupLanes6AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
 
 //go:noescape
 func groupLanes6AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
 
 //go:noescape
+func groupLanes7AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
 func groupLanes7AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
+
+//go:noescape
+func groupLanes8AVX2(dst, src *float32, step int, places *int32, positions int, mask uint32)
 
 //go:noescape
 func groupLanes8AVX512(dst, src *float32, step int, places *int32, positions int, mask uint32)
@@ -3273,7 +3297,13 @@ func remaindersF32AVX512(dst, a, b *byte, n int) int
 func remaindersF64AVX512(dst, a, b *byte, n int) int
 
 //go:noescape
+func repeatFloatsAVX2(dst, src *float32, places *int32, registers, times int)
+
+//go:noescape
 func repeatFloatsAVX512(dst, src *float32, places *int32, registers, times int)
+
+//go:noescape
+func repeatWordsAVX2(dst, src *int16, places *int16, registers, times int)
 
 //go:noescape
 func repeatWordsAVX512(dst, src *int16, places *int16, registers, times int)
