@@ -43,6 +43,7 @@ type planeStrip struct {
 	sums    [][]reg.VecPhysical // by age, oldest first, by register of all planes
 	values  [][2]reg.VecPhysical
 	weights []reg.VecPhysical // those that stay in registers
+	masks   []reg.VecPhysical // of the loads of a column, if all planes share them
 	temp    reg.VecPhysical
 
 	t                               reg.Register
@@ -107,6 +108,11 @@ func (s *planeStrip) allocate() {
 				pair[i] = fresh()
 			}
 			s.values = append(s.values, pair)
+		}
+	}
+	for range s.step {
+		if s.planes > 1 && s.vecs == 1 && next < ymm.regs {
+			s.masks = append(s.masks, fresh())
 		}
 	}
 	for next < ymm.regs && s.planes == 1 && len(s.weights) < s.k*s.k {
@@ -213,8 +219,18 @@ func (s *planeStrip) load(m operand.Mem, v, i int, to reg.VecPhysical) {
 		s.VMOVUPS(m, to)
 		return
 	}
-	s.VMOVUPS(at(s.t, stripWide+32*(i*min(s.vecs, 2)+at0)), s.temp)
-	s.VMASKMOVPS(m, s.temp, to)
+	mask := s.temp
+	if at := i % s.step; at < len(s.masks) {
+		mask = s.masks[at]
+	} else {
+		s.VMOVUPS(s.maskAt(i, at0), mask)
+	}
+	s.VMASKMOVPS(m, mask, to)
+}
+
+// maskAt is the mask of load i of a line, for the first or the last register of a plane.
+func (s *planeStrip) maskAt(i, last int) operand.Mem {
+	return at(s.t, stripWide+32*(i*min(s.vecs, 2)+last))
 }
 
 // line reads a line of input and adds its products; parity is as for stripWriter.
@@ -222,6 +238,9 @@ func (s *planeStrip) line(parity int) {
 	s.apart(stripNextSrc)
 	s.MOVQ(s.src, s.left)
 	for kx := 0; kx < s.k; kx += s.step {
+		for i, mask := range s.masks {
+			s.VMOVUPS(s.maskAt(kx+i, 0), mask)
+		}
 		for p := range s.planes {
 			for v := 0; v < s.vecs; v += len(s.values) {
 				group := s.values[:min(len(s.values), s.vecs-v)]

@@ -180,13 +180,25 @@ func (b *pairWalk) line(parity int) {
 	b.JAE(operand.LabelRef(name + "_edge"))
 	b.MOVQ(b.src, b.from)
 	b.ADDQ(at(b.t, byteLineSrc), b.src)
-	b.CMPQ(at(b.t, byteWhole), operand.U8(0))
-	b.JE(operand.LabelRef(name + "_part"))
-	for i := range b.k {
-		read(i)
+	b.CMPQ(at(b.t, byteWhole), operand.U8(1))
+	b.JB(operand.LabelRef(name + "_part"))
+	next := func(i int) {
 		if i < b.k-1 {
 			b.ADDQ(b.tap, b.from)
 		}
+	}
+	b.JE(operand.LabelRef(name + "_halves"))
+	b.VMOVDQU(b.sign(), b.temp[1])
+	for i := range b.k {
+		b.VPXOR(at(b.from, 0), b.temp[1], x)
+		keep(i)
+		next(i)
+	}
+	b.JMP(operand.LabelRef(name + "_read"))
+	b.Label(name + "_halves")
+	for i := range b.k {
+		read(i)
+		next(i)
 	}
 	b.JMP(operand.LabelRef(name + "_read"))
 	b.Label(name + "_part")

@@ -43,12 +43,25 @@ strip:
 	MOVQ 136(AX), R12
 
 line:
-	CMPQ        R13, 120(AX)
-	JAE         line1_edge
-	MOVQ        R9, R14
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line1_part
+	CMPQ    R13, 120(AX)
+	JAE     line1_edge
+	MOVQ    R9, R14
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line1_part
+	JE      line1_halves
+	VMOVDQU 128(CX), Y13
+	VPXOR   (R14), Y13, Y12
+	VMOVDQU Y12, (CX)
+	ADDQ    DI, R14
+	VPXOR   (R14), Y13, Y12
+	VMOVDQU Y12, 32(CX)
+	ADDQ    DI, R14
+	VPXOR   (R14), Y13, Y12
+	VMOVDQU Y12, 64(CX)
+	JMP     line1_read
+
+line1_halves:
 	VMOVDQU     (R14), X12
 	VINSERTI128 $0x01, (R14)(R8*1), Y12, Y12
 	VPXOR       128(CX), Y12, Y12
@@ -413,12 +426,25 @@ strip:
 	MOVQ 136(AX), R12
 
 line:
-	CMPQ        R13, 120(AX)
-	JAE         line1_edge
-	MOVQ        R9, R14
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line1_part
+	CMPQ    R13, 120(AX)
+	JAE     line1_edge
+	MOVQ    R9, R14
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line1_part
+	JE      line1_halves
+	VMOVDQU 128(CX), Y13
+	VPXOR   (R14), Y13, Y12
+	VMOVDQU Y12, (CX)
+	ADDQ    DI, R14
+	VPXOR   (R14), Y13, Y12
+	VMOVDQU Y12, 32(CX)
+	ADDQ    DI, R14
+	VPXOR   (R14), Y13, Y12
+	VMOVDQU Y12, 64(CX)
+	JMP     line1_read
+
+line1_halves:
 	VMOVDQU     (R14), X12
 	VINSERTI128 $0x01, (R14)(R8*1), Y12, Y12
 	VPXOR       128(CX), Y12, Y12
@@ -844,12 +870,25 @@ strip:
 	MOVQ 144(AX), R13
 
 line:
-	CMPQ        R14, 120(AX)
-	JAE         line1_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line1_part
+	CMPQ    R14, 120(AX)
+	JAE     line1_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line1_part
+	JE      line1_halves
+	VMOVDQU 128(CX), Y9
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 64(CX)
+	JMP     line1_read
+
+line1_halves:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
@@ -1136,19 +1175,32 @@ written5:
 	ADDQ 8(AX), R10
 
 none:
-	VMOVDQA     Y4, Y0
-	VMOVDQA     Y5, Y1
-	VMOVDQA     Y6, Y2
-	VMOVDQA     Y7, Y3
-	DECQ        R12
-	TESTQ       R13, R13
-	JZ          all
-	CMPQ        R14, 120(AX)
-	JAE         line6_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line6_part
+	VMOVDQA Y4, Y0
+	VMOVDQA Y5, Y1
+	VMOVDQA Y6, Y2
+	VMOVDQA Y7, Y3
+	DECQ    R12
+	TESTQ   R13, R13
+	JZ      all
+	CMPQ    R14, 120(AX)
+	JAE     line6_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line6_part
+	JE      line6_halves
+	VMOVDQU 128(CX), Y9
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 64(CX)
+	JMP     line6_read
+
+line6_halves:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
@@ -1337,12 +1389,25 @@ strip:
 	MOVQ 144(AX), R13
 
 line:
-	CMPQ        R14, 120(AX)
-	JAE         line1_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line1_part
+	CMPQ    R14, 120(AX)
+	JAE     line1_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line1_part
+	JE      line1_halves
+	VMOVDQU 128(CX), Y9
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 64(CX)
+	JMP     line1_read
+
+line1_halves:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
@@ -1669,19 +1734,32 @@ written5:
 	ADDQ 8(AX), R10
 
 none:
-	VMOVDQA     Y4, Y0
-	VMOVDQA     Y5, Y1
-	VMOVDQA     Y6, Y2
-	VMOVDQA     Y7, Y3
-	DECQ        R12
-	TESTQ       R13, R13
-	JZ          all
-	CMPQ        R14, 120(AX)
-	JAE         line6_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line6_part
+	VMOVDQA Y4, Y0
+	VMOVDQA Y5, Y1
+	VMOVDQA Y6, Y2
+	VMOVDQA Y7, Y3
+	DECQ    R12
+	TESTQ   R13, R13
+	JZ      all
+	CMPQ    R14, 120(AX)
+	JAE     line6_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line6_part
+	JE      line6_halves
+	VMOVDQU 128(CX), Y9
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y9, Y8
+	VMOVDQU Y8, 64(CX)
+	JMP     line6_read
+
+line6_halves:
 	VMOVDQU     (R15), X8
 	VINSERTI128 $0x01, (R15)(R8*1), Y8, Y8
 	VPXOR       128(CX), Y8, Y8
@@ -1898,12 +1976,31 @@ strip:
 	MOVQ 144(AX), R13
 
 line:
-	CMPQ        R14, 120(AX)
-	JAE         line1_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line1_part
+	CMPQ    R14, 120(AX)
+	JAE     line1_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line1_part
+	JE      line1_halves
+	VMOVDQU 192(CX), Y13
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 64(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 96(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 128(CX)
+	JMP     line1_read
+
+line1_halves:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
@@ -2288,23 +2385,42 @@ written5:
 	ADDQ 8(AX), R10
 
 none:
-	VMOVDQA     Y4, Y0
-	VMOVDQA     Y5, Y1
-	VMOVDQA     Y6, Y2
-	VMOVDQA     Y7, Y3
-	VMOVDQA     Y8, Y4
-	VMOVDQA     Y9, Y5
-	VMOVDQA     Y10, Y6
-	VMOVDQA     Y11, Y7
-	DECQ        R12
-	TESTQ       R13, R13
-	JZ          all
-	CMPQ        R14, 120(AX)
-	JAE         line6_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line6_part
+	VMOVDQA Y4, Y0
+	VMOVDQA Y5, Y1
+	VMOVDQA Y6, Y2
+	VMOVDQA Y7, Y3
+	VMOVDQA Y8, Y4
+	VMOVDQA Y9, Y5
+	VMOVDQA Y10, Y6
+	VMOVDQA Y11, Y7
+	DECQ    R12
+	TESTQ   R13, R13
+	JZ      all
+	CMPQ    R14, 120(AX)
+	JAE     line6_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line6_part
+	JE      line6_halves
+	VMOVDQU 192(CX), Y13
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 64(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 96(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 128(CX)
+	JMP     line6_read
+
+line6_halves:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
@@ -2595,12 +2711,31 @@ strip:
 	MOVQ 144(AX), R13
 
 line:
-	CMPQ        R14, 120(AX)
-	JAE         line1_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line1_part
+	CMPQ    R14, 120(AX)
+	JAE     line1_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line1_part
+	JE      line1_halves
+	VMOVDQU 192(CX), Y13
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 64(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 96(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 128(CX)
+	JMP     line1_read
+
+line1_halves:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12
@@ -3073,23 +3208,42 @@ written5:
 	ADDQ 8(AX), R10
 
 none:
-	VMOVDQA     Y4, Y0
-	VMOVDQA     Y5, Y1
-	VMOVDQA     Y6, Y2
-	VMOVDQA     Y7, Y3
-	VMOVDQA     Y8, Y4
-	VMOVDQA     Y9, Y5
-	VMOVDQA     Y10, Y6
-	VMOVDQA     Y11, Y7
-	DECQ        R12
-	TESTQ       R13, R13
-	JZ          all
-	CMPQ        R14, 120(AX)
-	JAE         line6_edge
-	MOVQ        R9, R15
-	ADDQ        40(AX), R9
-	CMPQ        232(AX), $0x00
-	JE          line6_part
+	VMOVDQA Y4, Y0
+	VMOVDQA Y5, Y1
+	VMOVDQA Y6, Y2
+	VMOVDQA Y7, Y3
+	VMOVDQA Y8, Y4
+	VMOVDQA Y9, Y5
+	VMOVDQA Y10, Y6
+	VMOVDQA Y11, Y7
+	DECQ    R12
+	TESTQ   R13, R13
+	JZ      all
+	CMPQ    R14, 120(AX)
+	JAE     line6_edge
+	MOVQ    R9, R15
+	ADDQ    40(AX), R9
+	CMPQ    232(AX), $0x01
+	JB      line6_part
+	JE      line6_halves
+	VMOVDQU 192(CX), Y13
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, (CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 32(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 64(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 96(CX)
+	ADDQ    DI, R15
+	VPXOR   (R15), Y13, Y12
+	VMOVDQU Y12, 128(CX)
+	JMP     line6_read
+
+line6_halves:
 	VMOVDQU     (R15), X12
 	VINSERTI128 $0x01, (R15)(R8*1), Y12, Y12
 	VPXOR       192(CX), Y12, Y12

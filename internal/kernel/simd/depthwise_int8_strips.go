@@ -86,7 +86,7 @@ type ByteStrip struct {
 	// For quantised values: the XOR mask of their bits, and the rounding.
 	flip, round uint32
 	write       uint64 // mask of the channels that are written
-	whole       uint64 // 1: all taps of a full register of channels are inside
+	whole       uint64 // 1: all taps of a full register of channels are inside; 2: they are adjacent
 	finish      uint64
 	_           [8]uint8
 	lo, hi      [ByteLanes]int8 // one cache line each
@@ -317,6 +317,7 @@ func (f *ByteStrips) pairColumns(t *ByteStrip, k, step int, b *LaneBlock) {
 		kernel = f.pairs[2][k]
 	}
 	if t.halfSrc, t.halfDst = PairLanes, PairLanes; b.halves == 1 {
+		t.whole *= 2
 		kernel(t)
 		return
 	}
