@@ -657,13 +657,25 @@ func cpuid(leaf, sub uint32) (ax, bx, cx, dx uint32)
 func curve16AVX512(dst, src *int16, n int, table *uint32, mul, round, shift, bits, mask, above, below, out int32)
 
 //go:noescape
+func dequantiseS16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
 func dequantiseS16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
+func dequantiseS8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
 func dequantiseS8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
+func dequantiseU16AVX2(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
 func dequantiseU16AVX512(dst *float32, src *uint16, n int, zero int32, scale float32)
+
+//go:noescape
+func dequantiseU8AVX2(dst *float32, src *byte, n int, zero int32, scale float32)
 
 //go:noescape
 func dequantiseU8AVX512(dst *float32, src *byte, n int, zero int32, scale float32)
@@ -2247,6 +2259,12 @@ func libmExpAVX512(dst, src *float32, n int, top, beta float32, t *LibmTable)
 func libmExpDivideAVX2(dst, src *float32, n int, top, beta float32, t *LibmTable, others *float32, by float32)
 
 //go:noescape
+func libmHardSwishAVX2(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func libmHardSwishAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
 func libmLogAVX512(dst, src *float32, n int, t *float64)
 
 //go:noescape
@@ -2284,6 +2302,9 @@ func logarithmAVX2(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func logarithmAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func lookupAVX2(dst, src *byte, n int, table *byte)
 
 //go:noescape
 func lookupVNNI(dst, src *byte, n int, table *byte)
@@ -2713,6 +2734,12 @@ func pairreverseU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pa
 
 //go:noescape
 func pairreverseU8AVX512(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairscaledS8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
+
+//go:noescape
+func pairscaledU8AVX2(dst, a, b *byte, rows, n, stepA, stepB, single int, q *Pair)
 
 //go:noescape
 func pairsquareS16AVX2(dst, a, b *int16, rows, n, stepA, stepB, single int, q *Pair)
