@@ -161,7 +161,11 @@ func (c *Curves) LibmSoftmaxColumns(dst, src []float32, lines, inner, lo, hi int
 	if lines == 0 {
 		return
 	}
-	sums := [SoftmaxColumns]float32{1, 1, 1, 1, 1, 1, 1, 1}
+	sums := registerBuffers.Get().(*[SoftmaxColumns]float32)
+	defer registerBuffers.Put(sums)
+	for i := range sums {
+		sums[i] = 1
+	}
 	each := inner / SoftmaxColumns
 	var before *float32
 	for i := lo; i < hi; i++ {
