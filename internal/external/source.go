@@ -113,12 +113,16 @@ const Starting = "starting the engine"
 func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	s.to = to
 	s.progress(Starting, 0)
+	if s.o.Turn != nil {
+		defer s.o.Turn.Leave()
+		// Starting and loading take a turn: beside the measurements of others they would disturb them.
+		if err := s.o.Turn.Wait(ctx); err != nil {
+			return err
+		}
+	}
 	var err error
 	if s.p, err = start(s.o.Helper, &s.o.Request); err != nil {
 		return err
-	}
-	if s.o.Turn != nil {
-		defer s.o.Turn.Leave()
 	}
 	err = s.hear(ctx)
 	if e, ok := errors.AsType[*Error](err); ok && s.spare && s.to != nil {
