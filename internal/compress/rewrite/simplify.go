@@ -8,18 +8,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/tensor"
 )
 
-// mapsEach lists operators that map each element on its own, the same way wherever it lies.
-// Further operands must be constants of one element.
-var mapsEach = map[string]bool{
-	"Relu": true, "LeakyRelu": true, "Sigmoid": true, "Tanh": true, "HardSigmoid": true, "HardSwish": true,
-	"Elu": true, "Selu": true, "Softplus": true, "Erf": true, "Exp": true, "Log": true, "Sqrt": true, "Abs": true,
-	"Neg": true, "Clip": true, "Cast": true, "Identity": true, "Gelu": true, "Mish": true, "Softsign": true,
-	"Add": true, "Sub": true, "Mul": true, "Div": true, "QuantizeLinear": true, "DequantizeLinear": true,
-	"RELU": true, "RELU6": true, "RELU_N1_TO_1": true, "LEAKY_RELU": true, "LOGISTIC": true, "TANH": true,
-	"HARD_SWISH": true, "ELU": true, "EXP": true, "ABS": true, "NEG": true, "SQRT": true, "RSQRT": true,
-	"GELU": true, "QUANTIZE": true, "DEQUANTIZE": true, "CAST": true, "ADD": true, "SUB": true, "MUL": true, "DIV": true,
-}
-
 // transposePair is a transposition whose effect a later one cancels.
 type transposePair struct {
 	first, last int   // node positions
@@ -92,19 +80,6 @@ func permutation(g *graph.Graph, n *graph.Node) []int {
 	return perm
 }
 
-// inverse reports whether one permutation undoes another.
-func inverse(a, b []int) bool {
-	if len(a) != len(b) || len(a) == 0 {
-		return false
-	}
-	for i, d := range b {
-		if a[d] != i {
-			return false
-		}
-	}
-	return true
-}
-
 // pairFrom finds the pair that begins with a node.
 func (e *edit) pairFrom(at int) (p transposePair, ok bool) {
 	n := e.g.Nodes[at]
@@ -118,7 +93,7 @@ func (e *edit) pairFrom(at int) (p transposePair, ok bool) {
 		readers := e.remaining(id)
 		for _, r := range readers {
 			last := e.g.Nodes[r]
-			if !inverse(perm, permutation(e.g, last)) {
+			if !graph.Inverse(perm, permutation(e.g, last)) {
 				continue
 			}
 			p.last = r
@@ -146,7 +121,7 @@ func (e *edit) quantisedByAxis(id int) bool {
 
 // mapsElements reports whether a node maps each element of a value on its own.
 func (e *edit) mapsElements(n *graph.Node, id int) bool {
-	if !mapsEach[n.Op] || n.Domain != graph.ONNX && n.Domain != graph.TFLite || len(n.Outputs) != 1 {
+	if !n.Elementwise() {
 		return false
 	}
 	data := 0

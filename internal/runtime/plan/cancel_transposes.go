@@ -6,24 +6,6 @@ import (
 	"github.com/opmeter/opmeter/internal/model/graph"
 )
 
-// elementwise are operators whose results each depend on one element of the only input that is not
-// a constant.
-var elementwise = map[string]map[string]bool{
-	graph.ONNX: setOf("Abs", "Add", "Cast", "Ceil", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish",
-		"LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Sub",
-		"Swish", "Tanh", "ThresholdedRelu"),
-	graph.TFLite: setOf("ABS", "ADD", "CAST", "CEIL", "DEQUANTIZE", "DIV", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "MAXIMUM", "MINIMUM",
-		"MUL", "NEG", "POW", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SQRT", "SQUARE", "SUB", "TANH"),
-}
-
-func setOf(names ...string) map[string]bool {
-	out := map[string]bool{}
-	for _, name := range names {
-		out[name] = true
-	}
-	return out
-}
-
 // cancelTransposes computes an element-wise operator between a transposition and its inverse in
 // the order before the first.
 func cancelTransposes(g *Graph) {
@@ -45,7 +27,7 @@ func cancelTransposes(g *Graph) {
 		n := *g.Tasks[j].Node
 		y := n.Inputs[k]
 		first := g.maker[y] - 1
-		if first < 0 || uses[y] != 1 || !inverse(g.permutation(first), back) {
+		if first < 0 || uses[y] != 1 || !graph.Inverse(g.permutation(first), back) {
 			continue
 		}
 		n.Inputs, n.Outputs = slices.Clone(n.Inputs), slices.Clone(g.Tasks[i].Node.Outputs)
@@ -85,25 +67,12 @@ func (g *Graph) permutation(i int) []int {
 	return perm
 }
 
-// inverse reports whether b undoes a.
-func inverse(a, b []int) bool {
-	if a == nil || len(a) != len(b) {
-		return false
-	}
-	for k, axis := range b {
-		if axis < 0 || axis >= len(a) || a[axis] != k {
-			return false
-		}
-	}
-	return true
-}
-
 // elementwiseInput returns the input of an element-wise task whose other inputs are constants of
 // one element, -1 if it is none.
 func (g *Graph) elementwiseInput(i int) int {
 	t := &g.Tasks[i]
 	n := t.Node
-	if t.State != Runs || t.Dynamic || t.final || t.wide || t.act.On || len(n.Outputs) != 1 || n.Outputs[0] < 0 || !elementwise[n.Domain][n.Op] {
+	if t.State != Runs || t.Dynamic || t.final || t.wide || t.act.On || !n.Elementwise() || n.Outputs[0] < 0 {
 		return -1
 	}
 	at := -1

@@ -51,7 +51,7 @@ func (m *liteMatcher) softmaxAxis(i int) (soft *graph.Node, x, axis int) {
 	}
 	from, to := m.float32Value(first.Outputs[0]), m.float32Value(last.Inputs[0])
 	order := m.g.permutation(m.taken[len(m.taken)-1])
-	if m.float32Value(first.Inputs[0]) == nil || from == nil || to == nil || !slices.Equal(from.Shape, to.Shape) || !inverse(order, back) {
+	if m.float32Value(first.Inputs[0]) == nil || from == nil || to == nil || !slices.Equal(from.Shape, to.Shape) || !graph.Inverse(order, back) {
 		return nil, 0, 0
 	}
 	return soft, first.Inputs[0], order[len(order)-1]
