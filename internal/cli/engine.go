@@ -50,9 +50,34 @@ func (f *engineFlags) add(c *cobra.Command) {
 
 // addEngines adds the flags that name engines.
 func (f *engineFlags) addEngines(c *cobra.Command) {
-	c.Flags().StringVar(&f.list, "engine", ownEngine, "`NAME[,NAME]`: engines that run the model")
+	f.list = ownEngine
+	c.Flags().Var(&inParts{to: &f.list}, "engine", "`NAME[,NAME]`: engines that run the model")
 	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE for one of several")
 	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "time limit of an engine for each operation", "a time above zero, such as 10m")
+}
+
+// inParts is a list with commas, which may be given in parts.
+type inParts struct {
+	to  *string
+	set bool
+}
+
+func (j *inParts) String() string {
+	if j.to == nil {
+		return ""
+	}
+	return *j.to
+}
+
+func (*inParts) Type() string { return "string" }
+
+// Set adds to what was given before, and replaces the default.
+func (j *inParts) Set(v string) error {
+	if j.set {
+		v = *j.to + "," + v
+	}
+	*j.to, j.set = v, true
+	return nil
 }
 
 // chosen is an engine with the name that it was asked for.

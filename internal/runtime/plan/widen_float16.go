@@ -12,7 +12,8 @@ import (
 // them in float32 and round their results, so between two of them the rounding and the conversion
 // back only cost time. Inputs, outputs and constants keep their type; their readers and writers
 // convert. Casts in the file between such values and float32 values that other operators write,
-// or only they read, are removed.
+// or only they read, are removed. A Cast to 16 bits and back without a computation between stays:
+// it is there to round.
 func widenFloat16(g *Graph) {
 	if !g.model.ONNX() || g.opts.Registry == nil || g.opts.Registry.Widen == nil {
 		return
@@ -22,7 +23,7 @@ func widenFloat16(g *Graph) {
 		return
 	}
 	for again := true; again; {
-		again = false
+		again = w.keepRounding()
 		for i := range g.Tasks {
 			again = w.refuse(i) || again
 		}
@@ -139,6 +140,38 @@ func (w *widening) refuse(i int) bool {
 		}
 	}
 	return true
+}
+
+// keepRounding unmarks the values that no task computes in float32 or from such values: they are
+// converted to 16 bits and back. It reports whether there were any.
+func (w *widening) keepRounding() (any bool) {
+	computed := make([]bool, len(w.wide))
+	for again := true; again; {
+		again = false
+		for i := range w.g.Tasks {
+			t := &w.g.Tasks[i]
+			ids := slices.DeleteFunc(slices.Concat(t.Node.Inputs, t.Node.Outputs), func(id int) bool { return id < 0 || !w.wide[id] })
+			is := computesInFloat32[t.Node.Op] || slices.ContainsFunc(ids, func(id int) bool { return computed[id] })
+			if w.converts(i) {
+				// What was of 16 bits before is not rounded again.
+				before := w.g.maker[t.Node.Inputs[0]] - 1
+				is = before >= 0 && w.converts(before) && w.half(w.g.Tasks[before].Node.Inputs[0]) && computed[w.g.Tasks[before].Node.Inputs[0]]
+			}
+			if t.State != Runs || !is {
+				continue
+			}
+			for _, id := range ids {
+				again = again || !computed[id]
+				computed[id] = true
+			}
+		}
+	}
+	for id := range w.wide {
+		if w.wide[id] && !computed[id] {
+			w.wide[id], any = false, true
+		}
+	}
+	return any
 }
 
 // computesWide reports whether task i can compute its 16-bit values in float32.

@@ -242,6 +242,32 @@ func TestWidenLeavesOutConversions(t *testing.T) {
 	}
 }
 
+// TestWidenKeepsRounding converts values to 16 bits and back, which rounds them, also with
+// operators between that only move them.
+func TestWidenKeepsRounding(t *testing.T) {
+	t.Parallel()
+	x := tensor.From(tensor.Float32, []int{2, 3}, []float32{-1, 0.1, 70000, -0.3, 1e-9, 2.0001})
+	to := func(code int64) graph.Attrs { return graph.Attrs{"to": code} }
+	for _, code := range []int64{10, 16} {
+		for _, moved := range []bool{false, true} {
+			b := newNet()
+			y := b.node("Cast", to(code), b.node("Neg", nil, b.input(x)))
+			if moved {
+				y = b.node("Transpose", nil, b.node("Transpose", nil, y))
+			}
+			b.g.Outputs = []int{b.node("Neg", nil, b.node("Cast", to(1), y))}
+			got, _ := run(t, b, false)
+			half := tensor.New(map[int64]tensor.Type{10: tensor.Float16, 16: tensor.BFloat16}[code], 2, 3)
+			tensor.WriteFloat32(half, 0, tensor.Of[float32](x))
+			for i, v := range tensor.Of[float32](got) {
+				if want := float32(tensor.At(half, i)); v != want {
+					t.Errorf("type %v, moved %v: %v becomes %v, want %v", half.Type, moved, tensor.At(x, i), v, want)
+				}
+			}
+		}
+	}
+}
+
 // TestWidenLeavesAlone lists nodes that stay in 16 bits.
 func TestWidenLeavesAlone(t *testing.T) {
 	t.Parallel()

@@ -236,7 +236,7 @@ func Eval[T any](t *Tab, expression string) (T, error) {
 }
 
 // Wait waits until the expression is true.
-func (t *Tab) Wait(expression string) error { return t.WaitFor(expression, 30*time.Second) }
+func (t *Tab) Wait(expression string) error { return t.WaitFor(expression, 2*time.Minute) }
 
 // WaitFor is [Tab.Wait] with another time after which it gives up.
 func (t *Tab) WaitFor(expression string, d time.Duration) error {
