@@ -71,8 +71,7 @@ func (a *asm) planeStrip(k, step, vecs, planes int) {
 	for j := range s.live {
 		s.startResult(j)
 	}
-	s.inputLines()
-	s.lastLines()
+	s.walkLines(s, step, s.t, at(s.t, stripFlags), s.lines, s.lead, s.between)
 	s.Label("done")
 	for range s.planes {
 		s.ADDQ(at(s.t, stripNextDst), s.firstDst)
@@ -120,49 +119,6 @@ func (s *planeStrip) allocate() {
 	}
 }
 
-// inputLines goes down the lines of input, as stripWriter does.
-func (s *planeStrip) inputLines() {
-	s.MOVQ(at(s.t, stripLead), s.lead)
-	s.MOVQ(at(s.t, stripLines), s.lines)
-	if s.step == 2 {
-		s.MOVQ(at(s.t, stripOdd), s.between)
-		s.TESTL(operand.U32(flagOdd), at(s.t, stripFlags))
-		s.JNZ(operand.LabelRef("odd"))
-	}
-	s.Label("line")
-	s.line(0)
-	s.DECQ(s.lead)
-	s.JNS(operand.LabelRef("none"))
-	s.storeOldest("line")
-	s.Label("none")
-	s.shiftResults()
-	s.DECQ(s.lines)
-	if s.step == 2 {
-		s.TESTQ(s.between, s.between)
-		s.JZ(operand.LabelRef("all"))
-		s.Label("odd")
-		s.line(1)
-		s.DECQ(s.between)
-		s.TESTQ(s.lines, s.lines)
-	}
-	s.JNZ(operand.LabelRef("line"))
-	if s.step == 2 {
-		s.Label("all")
-	}
-}
-
-// lastLines writes the results whose receptive fields end below the last line of input.
-func (s *planeStrip) lastLines() {
-	s.MOVQ(at(s.t, stripLast), s.lines)
-	s.TESTQ(s.lines, s.lines)
-	s.JZ(operand.LabelRef("done"))
-	s.Label("last")
-	s.storeOldest("last")
-	s.shiftResults()
-	s.DECQ(s.lines)
-	s.JNZ(operand.LabelRef("last"))
-}
-
 // apart sets the registers that plane adds to addresses: the field is the distance between planes.
 func (s *planeStrip) apart(field int) {
 	if s.planes == 1 {
@@ -194,15 +150,17 @@ func (s *planeStrip) startResult(j int) {
 	}
 }
 
-// shiftResults drops the oldest result and starts one.
+// shiftResults drops the oldest result.
 func (s *planeStrip) shiftResults() {
 	for j := range s.live - 1 {
 		for r, sum := range s.sums[j+1] {
 			s.VMOVAPS(sum, s.sums[j][r])
 		}
 	}
-	s.startResult(s.live - 1)
 }
+
+// startLast starts the newest result.
+func (s *planeStrip) startLast() { s.startResult(s.live - 1) }
 
 // masked tells which registers of a plane have masks, and how many before v do.
 func masked(vecs, v int) (i int, ok bool) {

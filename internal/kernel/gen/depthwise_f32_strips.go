@@ -116,8 +116,7 @@ func (a *asm) strip(w width, k, vecs, step int, kind stripKind) {
 	s.far = a.GP64()
 	s.Label("strip")
 	s.startStrip()
-	s.inputLines()
-	s.lastLines()
+	s.walkLines(s, step, s.t, s.flags.As32(), s.lines, s.GP64(), s.GP64())
 	s.nextStrip()
 }
 
@@ -255,52 +254,59 @@ func (s *stripWriter) startStrip() {
 	}
 }
 
-// inputLines goes down the lines of input and writes each result after its last line.
-func (s *stripWriter) inputLines() {
-	// After the first lines, no result is complete yet.
-	lead := s.GP64()
-	s.MOVQ(at(s.t, stripLead), lead)
-	s.MOVQ(at(s.t, stripLines), s.lines)
-	between := s.GP64()
-	if s.step == 2 {
-		s.MOVQ(at(s.t, stripOdd), between)
-		s.TESTL(operand.U32(flagOdd), s.flags.As32())
-		s.JNZ(operand.LabelRef("odd"))
-	}
-	s.Label("line")
-	s.line(0)
-	s.DECQ(lead)
-	s.JNS(operand.LabelRef("none"))
-	s.storeOldest("line")
-	s.Label("none")
-	s.shiftResults()
-	s.startResult(s.live - 1)
-	s.DECQ(s.lines)
-	if s.step == 2 {
-		s.TESTQ(between, between)
-		s.JZ(operand.LabelRef("all"))
-		s.Label("odd")
-		s.line(1)
-		s.DECQ(between)
-		s.TESTQ(s.lines, s.lines)
-	}
-	s.JNZ(operand.LabelRef("line"))
-	if s.step == 2 {
-		s.Label("all")
-	}
+// stripSteps are the steps of a strip: a line of input, whose parity counts with a stride of two,
+// and what happens to results.
+type stripSteps interface {
+	line(parity int)
+	storeOldest(name string)
+	shiftResults()
+	startLast()
 }
 
-// lastLines writes the results whose receptive fields end below the last line of input.
-func (s *stripWriter) lastLines() {
-	s.MOVQ(at(s.t, stripLast), s.lines)
-	s.TESTQ(s.lines, s.lines)
-	s.JZ(operand.LabelRef("done"))
-	s.Label("last")
+// walkLines goes down the lines of input and writes each result after its last line, then the
+// results whose receptive fields end below the last line. flags is where the flags are.
+func (a *asm) walkLines(s stripSteps, step int, t reg.Register, flags operand.Op, lines, lead, between reg.GPVirtual) {
+	// After the first lines, no result is complete yet.
+	a.MOVQ(at(t, stripLead), lead)
+	a.MOVQ(at(t, stripLines), lines)
+	if step == 2 {
+		a.MOVQ(at(t, stripOdd), between)
+		a.TESTL(operand.U32(flagOdd), flags)
+		a.JNZ(operand.LabelRef("odd"))
+	}
+	a.Label("line")
+	s.line(0)
+	a.DECQ(lead)
+	a.JNS(operand.LabelRef("none"))
+	s.storeOldest("line")
+	a.Label("none")
+	s.shiftResults()
+	s.startLast()
+	a.DECQ(lines)
+	if step == 2 {
+		a.TESTQ(between, between)
+		a.JZ(operand.LabelRef("all"))
+		a.Label("odd")
+		s.line(1)
+		a.DECQ(between)
+		a.TESTQ(lines, lines)
+	}
+	a.JNZ(operand.LabelRef("line"))
+	if step == 2 {
+		a.Label("all")
+	}
+	a.MOVQ(at(t, stripLast), lines)
+	a.TESTQ(lines, lines)
+	a.JZ(operand.LabelRef("done"))
+	a.Label("last")
 	s.storeOldest("last")
 	s.shiftResults()
-	s.DECQ(s.lines)
-	s.JNZ(operand.LabelRef("last"))
+	a.DECQ(lines)
+	a.JNZ(operand.LabelRef("last"))
 }
+
+// startLast starts the newest result.
+func (s *stripWriter) startLast() { s.startResult(s.live - 1) }
 
 // nextStrip advances to the next strip, or returns after the last one.
 func (s *stripWriter) nextStrip() {

@@ -102,12 +102,11 @@ last_part:
 	VMASKMOVPS Y0, Y3, (R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y1, Y0
-	VMOVAPS      Y2, Y1
-	VBROADCASTSS (SI), Y2
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -338,23 +337,17 @@ last_part:
 	VMASKMOVPS Y3, Y12, (R9)(R14*1)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y4, Y0
-	VMOVAPS      Y5, Y1
-	VMOVAPS      Y6, Y2
-	VMOVAPS      Y7, Y3
-	VMOVAPS      Y8, Y4
-	VMOVAPS      Y9, Y5
-	VMOVAPS      Y10, Y6
-	VMOVAPS      Y11, Y7
-	MOVQ         80(AX), R13
-	LEAQ         (R13)(R13*2), R14
-	VBROADCASTSS (SI), Y8
-	VBROADCASTSS (SI)(R13*1), Y9
-	VBROADCASTSS (SI)(R13*2), Y10
-	VBROADCASTSS (SI)(R14*1), Y11
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y4, Y0
+	VMOVAPS Y5, Y1
+	VMOVAPS Y6, Y2
+	VMOVAPS Y7, Y3
+	VMOVAPS Y8, Y4
+	VMOVAPS Y9, Y5
+	VMOVAPS Y10, Y6
+	VMOVAPS Y11, Y7
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -505,15 +498,13 @@ last_part:
 	VMASKMOVPS Y1, Y6, 32(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (SI), Y5
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -724,22 +715,17 @@ last_part:
 	VMASKMOVPS Y3, Y12, 32(R9)(R13*1)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y4, Y0
-	VMOVAPS      Y5, Y1
-	VMOVAPS      Y6, Y2
-	VMOVAPS      Y7, Y3
-	VMOVAPS      Y8, Y4
-	VMOVAPS      Y9, Y5
-	VMOVAPS      Y10, Y6
-	VMOVAPS      Y11, Y7
-	MOVQ         80(AX), R13
-	VBROADCASTSS (SI), Y8
-	VBROADCASTSS (SI), Y9
-	VBROADCASTSS (SI)(R13*1), Y10
-	VBROADCASTSS (SI)(R13*1), Y11
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y4, Y0
+	VMOVAPS Y5, Y1
+	VMOVAPS Y6, Y2
+	VMOVAPS Y7, Y3
+	VMOVAPS Y8, Y4
+	VMOVAPS Y9, Y5
+	VMOVAPS Y10, Y6
+	VMOVAPS Y11, Y7
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -906,18 +892,15 @@ last_part:
 	VMASKMOVPS Y2, Y9, 64(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y3, Y0
-	VMOVAPS      Y4, Y1
-	VMOVAPS      Y5, Y2
-	VMOVAPS      Y6, Y3
-	VMOVAPS      Y7, Y4
-	VMOVAPS      Y8, Y5
-	VBROADCASTSS (SI), Y6
-	VBROADCASTSS (SI), Y7
-	VBROADCASTSS (SI), Y8
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y3, Y0
+	VMOVAPS Y4, Y1
+	VMOVAPS Y5, Y2
+	VMOVAPS Y6, Y3
+	VMOVAPS Y7, Y4
+	VMOVAPS Y8, Y5
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -1113,21 +1096,17 @@ last_part:
 	VMASKMOVPS Y3, Y12, 96(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y4, Y0
-	VMOVAPS      Y5, Y1
-	VMOVAPS      Y6, Y2
-	VMOVAPS      Y7, Y3
-	VMOVAPS      Y8, Y4
-	VMOVAPS      Y9, Y5
-	VMOVAPS      Y10, Y6
-	VMOVAPS      Y11, Y7
-	VBROADCASTSS (SI), Y8
-	VBROADCASTSS (SI), Y9
-	VBROADCASTSS (SI), Y10
-	VBROADCASTSS (SI), Y11
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y4, Y0
+	VMOVAPS Y5, Y1
+	VMOVAPS Y6, Y2
+	VMOVAPS Y7, Y3
+	VMOVAPS Y8, Y4
+	VMOVAPS Y9, Y5
+	VMOVAPS Y10, Y6
+	VMOVAPS Y11, Y7
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -1266,11 +1245,10 @@ last_part:
 	VMASKMOVPS Y0, Y2, (R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y1, Y0
-	VBROADCASTSS (SI), Y1
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y1, Y0
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -1561,19 +1539,13 @@ last_part:
 	VMASKMOVPS Y3, Y8, (R9)(R15*1)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y4, Y0
-	VMOVAPS      Y5, Y1
-	VMOVAPS      Y6, Y2
-	VMOVAPS      Y7, Y3
-	MOVQ         80(AX), R14
-	LEAQ         (R14)(R14*2), R15
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (SI)(R14*1), Y5
-	VBROADCASTSS (SI)(R14*2), Y6
-	VBROADCASTSS (SI)(R15*1), Y7
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y4, Y0
+	VMOVAPS Y5, Y1
+	VMOVAPS Y6, Y2
+	VMOVAPS Y7, Y3
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -1767,13 +1739,11 @@ last_part:
 	VMASKMOVPS Y1, Y4, 32(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VBROADCASTSS (SI), Y2
-	VBROADCASTSS (SI), Y3
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -2059,18 +2029,13 @@ last_part:
 	VMASKMOVPS Y3, Y8, 32(R9)(R14*1)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y4, Y0
-	VMOVAPS      Y5, Y1
-	VMOVAPS      Y6, Y2
-	VMOVAPS      Y7, Y3
-	MOVQ         80(AX), R14
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (SI), Y5
-	VBROADCASTSS (SI)(R14*1), Y6
-	VBROADCASTSS (SI)(R14*1), Y7
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y4, Y0
+	VMOVAPS Y5, Y1
+	VMOVAPS Y6, Y2
+	VMOVAPS Y7, Y3
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -2291,15 +2256,12 @@ last_part:
 	VMASKMOVPS Y2, Y6, 64(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y3, Y0
-	VMOVAPS      Y4, Y1
-	VMOVAPS      Y5, Y2
-	VBROADCASTSS (SI), Y3
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (SI), Y5
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y3, Y0
+	VMOVAPS Y4, Y1
+	VMOVAPS Y5, Y2
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -2559,17 +2521,13 @@ last_part:
 	VMASKMOVPS Y3, Y8, 96(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y4, Y0
-	VMOVAPS      Y5, Y1
-	VMOVAPS      Y6, Y2
-	VMOVAPS      Y7, Y3
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (SI), Y5
-	VBROADCASTSS (SI), Y6
-	VBROADCASTSS (SI), Y7
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y4, Y0
+	VMOVAPS Y5, Y1
+	VMOVAPS Y6, Y2
+	VMOVAPS Y7, Y3
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -2723,14 +2681,13 @@ last_part:
 	VMASKMOVPS Y0, Y5, (R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y1, Y0
-	VMOVAPS      Y2, Y1
-	VMOVAPS      Y3, Y2
-	VMOVAPS      Y4, Y3
-	VBROADCASTSS (SI), Y4
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	VMOVAPS Y3, Y2
+	VMOVAPS Y4, Y3
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -2966,20 +2923,17 @@ last_part:
 	VMASKMOVPS Y1, Y10, (R9)(R13*1)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVAPS      Y6, Y4
-	VMOVAPS      Y7, Y5
-	VMOVAPS      Y8, Y6
-	VMOVAPS      Y9, Y7
-	MOVQ         80(AX), R13
-	VBROADCASTSS (SI), Y8
-	VBROADCASTSS (SI)(R13*1), Y9
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	VMOVAPS Y6, Y4
+	VMOVAPS Y7, Y5
+	VMOVAPS Y8, Y6
+	VMOVAPS Y9, Y7
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -3188,19 +3142,17 @@ last_part:
 	VMASKMOVPS Y1, Y10, 32(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVAPS      Y6, Y4
-	VMOVAPS      Y7, Y5
-	VMOVAPS      Y8, Y6
-	VMOVAPS      Y9, Y7
-	VBROADCASTSS (SI), Y8
-	VBROADCASTSS (SI), Y9
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	VMOVAPS Y6, Y4
+	VMOVAPS Y7, Y5
+	VMOVAPS Y8, Y6
+	VMOVAPS Y9, Y7
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -3385,12 +3337,11 @@ last_part:
 	VMASKMOVPS Y0, Y3, (R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y1, Y0
-	VMOVAPS      Y2, Y1
-	VBROADCASTSS (SI), Y2
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -3759,19 +3710,15 @@ last_part:
 	VMASKMOVPS Y2, Y9, (R9)(R14*2)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y3, Y0
-	VMOVAPS      Y4, Y1
-	VMOVAPS      Y5, Y2
-	VMOVAPS      Y6, Y3
-	VMOVAPS      Y7, Y4
-	VMOVAPS      Y8, Y5
-	MOVQ         80(AX), R14
-	VBROADCASTSS (SI), Y6
-	VBROADCASTSS (SI)(R14*1), Y7
-	VBROADCASTSS (SI)(R14*2), Y8
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y3, Y0
+	VMOVAPS Y4, Y1
+	VMOVAPS Y5, Y2
+	VMOVAPS Y6, Y3
+	VMOVAPS Y7, Y4
+	VMOVAPS Y8, Y5
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -4037,15 +3984,13 @@ last_part:
 	VMASKMOVPS Y1, Y6, 32(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VBROADCASTSS (SI), Y4
-	VBROADCASTSS (SI), Y5
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -4364,18 +4309,15 @@ last_part:
 	VMASKMOVPS Y2, Y9, 64(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y3, Y0
-	VMOVAPS      Y4, Y1
-	VMOVAPS      Y5, Y2
-	VMOVAPS      Y6, Y3
-	VMOVAPS      Y7, Y4
-	VMOVAPS      Y8, Y5
-	VBROADCASTSS (SI), Y6
-	VBROADCASTSS (SI), Y7
-	VBROADCASTSS (SI), Y8
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y3, Y0
+	VMOVAPS Y4, Y1
+	VMOVAPS Y5, Y2
+	VMOVAPS Y6, Y3
+	VMOVAPS Y7, Y4
+	VMOVAPS Y8, Y5
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -4587,16 +4529,15 @@ last_part:
 	VMASKMOVPS Y0, Y7, (R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y1, Y0
-	VMOVAPS      Y2, Y1
-	VMOVAPS      Y3, Y2
-	VMOVAPS      Y4, Y3
-	VMOVAPS      Y5, Y4
-	VMOVAPS      Y6, Y5
-	VBROADCASTSS (SI), Y6
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	VMOVAPS Y3, Y2
+	VMOVAPS Y4, Y3
+	VMOVAPS Y5, Y4
+	VMOVAPS Y6, Y5
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -4953,24 +4894,21 @@ last_part:
 	VMASKMOVPS Y1, Y14, (R9)(R13*1)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVAPS      Y6, Y4
-	VMOVAPS      Y7, Y5
-	VMOVAPS      Y8, Y6
-	VMOVAPS      Y9, Y7
-	VMOVAPS      Y10, Y8
-	VMOVAPS      Y11, Y9
-	VMOVAPS      Y12, Y10
-	VMOVAPS      Y13, Y11
-	MOVQ         80(AX), R13
-	VBROADCASTSS (SI), Y12
-	VBROADCASTSS (SI)(R13*1), Y13
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	VMOVAPS Y6, Y4
+	VMOVAPS Y7, Y5
+	VMOVAPS Y8, Y6
+	VMOVAPS Y9, Y7
+	VMOVAPS Y10, Y8
+	VMOVAPS Y11, Y9
+	VMOVAPS Y12, Y10
+	VMOVAPS Y13, Y11
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -5318,23 +5256,21 @@ last_part:
 	VMASKMOVPS Y1, Y14, 32(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVAPS      Y6, Y4
-	VMOVAPS      Y7, Y5
-	VMOVAPS      Y8, Y6
-	VMOVAPS      Y9, Y7
-	VMOVAPS      Y10, Y8
-	VMOVAPS      Y11, Y9
-	VMOVAPS      Y12, Y10
-	VMOVAPS      Y13, Y11
-	VBROADCASTSS (SI), Y12
-	VBROADCASTSS (SI), Y13
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	VMOVAPS Y6, Y4
+	VMOVAPS Y7, Y5
+	VMOVAPS Y8, Y6
+	VMOVAPS Y9, Y7
+	VMOVAPS Y10, Y8
+	VMOVAPS Y11, Y9
+	VMOVAPS Y12, Y10
+	VMOVAPS Y13, Y11
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -5581,13 +5517,12 @@ last_part:
 	VMASKMOVPS Y0, Y4, (R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y1, Y0
-	VMOVAPS      Y2, Y1
-	VMOVAPS      Y3, Y2
-	VBROADCASTSS (SI), Y3
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y1, Y0
+	VMOVAPS Y2, Y1
+	VMOVAPS Y3, Y2
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -5989,18 +5924,15 @@ last_part:
 	VMASKMOVPS Y1, Y8, (R9)(R14*1)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVAPS      Y6, Y4
-	VMOVAPS      Y7, Y5
-	MOVQ         80(AX), R14
-	VBROADCASTSS (SI), Y6
-	VBROADCASTSS (SI)(R14*1), Y7
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	VMOVAPS Y6, Y4
+	VMOVAPS Y7, Y5
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
@@ -6362,17 +6294,15 @@ last_part:
 	VMASKMOVPS Y1, Y8, 32(R9)
 
 last_written:
-	ADDQ         8(AX), R9
-	VMOVAPS      Y2, Y0
-	VMOVAPS      Y3, Y1
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVAPS      Y6, Y4
-	VMOVAPS      Y7, Y5
-	VBROADCASTSS (SI), Y6
-	VBROADCASTSS (SI), Y7
-	DECQ         R11
-	JNZ          last
+	ADDQ    8(AX), R9
+	VMOVAPS Y2, Y0
+	VMOVAPS Y3, Y1
+	VMOVAPS Y4, Y2
+	VMOVAPS Y5, Y3
+	VMOVAPS Y6, Y4
+	VMOVAPS Y7, Y5
+	DECQ    R11
+	JNZ     last
 
 done:
 	ADDQ 16(AX), CX
