@@ -158,7 +158,7 @@ func (f *abFlags) models(a *app, c *cobra.Command, args []string) (alternatives,
 		return out, err
 	}
 	common := changed(c, workerSet())
-	engines := strings.Split(f.w.e.list, ",")
+	engines := f.w.e.each()
 	found := make([]chosen, len(engines)) // with the names of those that are given by their files
 	if len(engines) > 1 {
 		if found, err = f.w.e.find(); err != nil {
@@ -173,12 +173,8 @@ func (f *abFlags) models(a *app, c *cobra.Command, args []string) (alternatives,
 	}
 	for _, arg := range args {
 		for i, e := range engines {
-			own := common
-			if len(engines) > 1 {
-				own = append(slices.Clone(common), "--engine="+e)
-			}
 			for _, program := range programs {
-				x, file, options, threads, err := alternative(program, arg, own)
+				x, file, options, threads, err := alternative(program, arg, common, e)
 				if err != nil {
 					return out, err
 				}
@@ -216,8 +212,9 @@ func (f *abFlags) programs() ([]string, error) {
 func workerSet() *pflag.FlagSet { return newWorker(&app{}).Flags() }
 
 // alternative reads one argument: a model, or a model with options, which it returns as they are
-// shown. It checks what can be checked without running it.
-func alternative(program, arg string, common []string) (x ab.Alternative, file, options string, threads int, err error) {
+// shown. It checks what can be checked without running it. The engine that it names itself replaces
+// engine, which is one of those in common.
+func alternative(program, arg string, common []string, engine string) (x ab.Alternative, file, options string, threads int, err error) {
 	own := []string{arg}
 	if st, err := os.Stat(arg); err != nil || st.IsDir() {
 		if own, _, err = commandWords(arg); err != nil {
@@ -232,7 +229,11 @@ func alternative(program, arg string, common []string) (x ab.Alternative, file, 
 	c := &cobra.Command{Use: "ab"}
 	(&cobra.Command{Use: "opmeter"}).AddCommand(c)
 	w.add(other, c)
-	if err := c.Flags().Parse(append(slices.Clone(common), own...)); err != nil {
+	err = c.Flags().Parse(common)
+	if w.e.list, w.e.listed = engine, false; err == nil {
+		err = c.Flags().Parse(own)
+	}
+	if err != nil {
 		return x, "", "", 0, withStatus(statusUse, fmt.Errorf("%q: %w", arg, badFlag(c, err)))
 	}
 	files := c.Flags().Args()

@@ -59,7 +59,7 @@ func (f *outputsFlags) args(profiles cobra.PositionalArgs) cobra.PositionalArgs 
 			}
 			return profiles(c, args)
 		}
-		if n := strings.Count(f.e.list, ",") + 1; len(args) == 0 || len(args) > 2 || n > 2 || len(args) == 1 && n != 2 {
+		if n := len(f.e.each()); len(args) == 0 || len(args) > 2 || n > 2 || len(args) == 1 && n != 2 {
 			return useError("--outputs compares two models, or one model in two engines: opmeter compare --outputs A B, or opmeter compare --outputs MODEL --engine NAME,NAME")
 		}
 		return nil

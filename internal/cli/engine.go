@@ -24,6 +24,7 @@ import (
 // engineFlags say which engines run a model.
 type engineFlags struct {
 	list    string
+	listed  bool // by the command line: a further --engine adds to list
 	options []string
 	silent  time.Duration
 	check   bool
@@ -51,32 +52,24 @@ func (f *engineFlags) add(c *cobra.Command) {
 // addEngines adds the flags that name engines.
 func (f *engineFlags) addEngines(c *cobra.Command) {
 	f.list = ownEngine
-	c.Flags().Var(&inParts{to: &f.list}, "engine", "`NAME[,NAME]`: engines that run the model")
+	c.Flags().Var((*engineList)(f), "engine", "`NAME[,NAME]`: engines that run the model")
 	c.Flags().StringArrayVar(&f.options, "engine-option", nil, "`KEY=VALUE`: option of the engine; ENGINE:KEY=VALUE for one of several")
 	spanVar(c, &f.silent, "engine-timeout", 5*time.Minute, 1, "time limit of an engine for each operation", "a time above zero, such as 10m")
 }
 
-// inParts is a list with commas, which may be given in parts.
-type inParts struct {
-	to  *string
-	set bool
-}
+// engineList is the list of engines as the value of an option that may be given several times.
+type engineList engineFlags
 
-func (j *inParts) String() string {
-	if j.to == nil {
-		return ""
-	}
-	return *j.to
-}
+func (l *engineList) String() string { return l.list }
 
-func (*inParts) Type() string { return "string" }
+func (*engineList) Type() string { return "string" }
 
 // Set adds to what was given before, and replaces the default.
-func (j *inParts) Set(v string) error {
-	if j.set {
-		v = *j.to + "," + v
+func (l *engineList) Set(v string) error {
+	if l.listed {
+		v = l.list + "," + v
 	}
-	*j.to, j.set = v, true
+	l.list, l.listed = v, true
 	return nil
 }
 
@@ -93,6 +86,20 @@ func (f *engineFlags) set(c *cobra.Command) {
 	if v := os.Getenv(engineVariable); v != "" && !c.Flags().Changed("engine") {
 		f.list = v
 	}
+}
+
+// each returns the engines of the list as they were written, the whole list if it is wrong: find
+// says why.
+func (f *engineFlags) each() []string {
+	specs, err := find.Parse(f.list)
+	if err != nil {
+		return []string{f.list}
+	}
+	out := make([]string, len(specs))
+	for i, s := range specs {
+		out[i] = s.String()
+	}
+	return out
 }
 
 // reads refuses engines that do not read a model's format, before they are searched for: what

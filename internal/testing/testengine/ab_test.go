@@ -2,6 +2,8 @@ package testengine_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,24 +68,36 @@ func TestTimer(t *testing.T) {
 	}
 }
 
-// TestAB compares two engines, and refuses options that one of them would ignore.
+// TestAB compares two engines, and refuses options that one of them would ignore. An engine of one
+// alternative replaces that of all, and the path of a library may have a comma.
 func TestAB(t *testing.T) {
 	t.Parallel()
-	lib, err := testengine.Write(t.TempDir(), testengine.Behaviour{})
+	folder := filepath.Join(t.TempDir(), "a,b")
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	lib, err := testengine.Write(folder, testengine.Behaviour{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ab := func(args ...string) (status int, out, errs string) {
 		var o, e bytes.Buffer
-		args = append([]string{"ab", model, "--engine", "opmeter,onnxruntime=" + lib, "--budget", "2s"}, args...)
+		args = append([]string{"ab", "--budget", "2s"}, args...)
 		status = cli.Main(args, strings.NewReader(""), &o, &e)
 		return status, o.String(), e.String()
 	}
-	status, out, errs := ab("--format", "json", "--name", "own", "--name", "other")
-	if status != 0 || !strings.Contains(out, `"name": "other"`) || !strings.Contains(out, `"inferences": `) {
-		t.Errorf("status %d: %s\n%s", status, errs, out)
+	other := "onnxruntime=" + lib
+	for _, args := range [][]string{
+		{model, "--engine", "opmeter," + other, "--name", "own", "--name", "other"},
+		{model, "--engine", "opmeter", "--engine", other, "--name", "own", "--name", "other"},
+		{model, model + " --engine '" + other + "'", "--engine", "opmeter", "--name", "own", "--name", "other"},
+	} {
+		status, out, errs := ab(append(args, "--format", "json")...)
+		if status != 0 || !strings.Contains(out, `"name": "other"`) || !strings.Contains(out, `"inferences": `) || strings.Count(out, "/a,b/") == 0 {
+			t.Errorf("%q: status %d: %s\n%s", args, status, errs, out)
+		}
 	}
-	if status, _, errs := ab("--exact"); status != 2 || !strings.Contains(errs, "--exact: onnxruntime would ignore it") {
+	if status, _, errs := ab(model, "--engine", "opmeter,"+other, "--exact"); status != 2 || !strings.Contains(errs, "--exact: onnxruntime would ignore it") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }
