@@ -309,7 +309,7 @@ func (a *app) all(ctx context.Context, files []string, o *outputFlags, rs []runn
 			return err
 		}
 		if ctx.Err() != nil {
-			stopped = withStatus(statusStopped, fmt.Errorf("stopped after %d of %s", i, plural(len(files), "model")))
+			stopped = withStatus(statusStopped, fmt.Errorf("stopped at %s, model %d of %d", text.Clean(f), i+1, len(files)))
 			break
 		}
 	}

@@ -309,6 +309,9 @@ func (r *ListRow) listNote() string {
 	if s := words.Assumed(&r.Profile.Model); s != "" {
 		notes = append(notes, "open dimensions taken as 1: "+s)
 	}
+	if s := otherTokens(r.Profile); s != "" {
+		notes = append(notes, s)
+	}
 	return strings.Join(notes, ", ")
 }
 

@@ -10,14 +10,27 @@ import (
 // tokenGroup is the group of quantities of language models.
 const tokenGroup = "Language model"
 
+type tokenColumn struct{ key, head string }
+
 // tokenColumns are the columns of a list for the figures of language models.
-var tokenColumns = []struct{ key, head string }{
+var tokenColumns = []tokenColumn{
 	{"prefill_tokens_per_s", "prefill/s"}, {"decode_tokens_per_s", "decode/s"}, {"ttft_s", "first token"}, {"tpot_s", "per token"},
 }
 
 // hasTokens reports whether a profile has a figure of a language model.
 func hasTokens(r ListRow) bool {
 	return r.Profile != nil && len(tokenFacts(r.Profile)) > 0
+}
+
+// otherTokens is the first figure of a language model that has no figure for a column, such as
+// the rate of prompt and output together; "" otherwise.
+func otherTokens(p *profile.Profile) string {
+	facts := tokenFacts(p)
+	if len(facts) == 0 || slices.ContainsFunc(tokenColumns, func(c tokenColumn) bool { return p.Totals.Figure(c.key) != nil }) {
+		return ""
+	}
+	value, _, _ := strings.Cut(facts[0].value, " (")
+	return strings.ToLower(facts[0].label[:1]) + facts[0].label[1:] + ": " + value
 }
 
 // shapeGroup is the group of times in other shapes than those of the profile.

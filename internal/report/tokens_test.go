@@ -45,8 +45,15 @@ func TestTokens(t *testing.T) {
 	if err := report.WriteList(&b, []report.ListRow{{TargetRow: report.TargetRow{Profile: tokens("tiny, pp512")}}, {TargetRow: report.TargetRow{Profile: tokens("tiny, pp128")}}}, "table", 0); err != nil {
 		t.Fatal(err)
 	}
+	both := tokens("tiny, pp512+tg128")
+	both.Quantities = append(both.Quantities, profile.Quantity{Key: "tokens_per_s", Unit: "/s", Name: "Tokens per second, prompt and output", Group: "Language model", Better: 1})
+	both.Totals.Figures = map[string]*profile.Metric{"tokens_per_s": profile.Value(profile.Imported, 61.5, "")}
 	lines := strings.Split(b.String(), "\n")
+	b.Reset()
+	if err := report.WriteList(&b, []report.ListRow{{TargetRow: report.TargetRow{Profile: both}}}, "table", 0); err != nil || !strings.Contains(b.String(), "tokens per second, prompt and output: 61.5 tokens/s\n") {
+		t.Errorf("a figure without a column: %v\n%s", err, b.String())
+	}
 	if strings.Join(strings.Fields(lines[0]), " ") != "model format size params prefill/s decode/s first token per token note" || strings.Join(strings.Fields(lines[1]), " ") != "tiny, pp512 llama-bench 128 4.00 s 50.0 ms" {
-		t.Errorf("list:\n%s", b.String())
+		t.Errorf("list:\n%s", strings.Join(lines, "\n"))
 	}
 }
