@@ -478,30 +478,59 @@ func (c *Float32) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 
 	f, cols, line, step := c.f, c.f.Cols, c.planes.Size, c.step()
 	area, further := c.s.OH*c.s.OW, (n1-n0)*cols
 	t.RowC = 4 * step
-	for k0 := 0; k0 < c.k; k0 += c.pass {
-		in := in[k0*line:]
-		if p0 := (n1 - 1) * cols; p0+cols > area {
-			gemm.Pack(buf, in[p0:], area-p0, min(c.pass, c.k-k0), cols, 1, line)
-		}
-		further := further // of the rows of the next panels
-		c.rows(t, g, k0, o0, o1, func(o, rows int) {
-			for p0 := n0 * cols; p0 < min(n1*cols, area); p0 += cols {
-				t.B, t.StepB = &in[p0], 4*line
-				if p0+cols > area {
-					t.B, t.StepB = &buf[0], 4*cols
-				}
-				t.C = &y[(o-o0)*step+p0]
-				t.Next, t.Fetch = nil, 0
-				if next := p0 + further; further < (n1-n0+1)*cols && next < area {
-					t.Next, t.Fetch = unsafe.Pointer(&in[next]), 4*line
-				} else {
-					c.prefetchRows(t, g, k0, o+rows, rows, p0/cols-n0)
-				}
-				f.Run(t, rows, min(cols, area-p0), false)
+	group, tiles := c.rowGroup(o0, o1), (min(n1*cols, area)-n0*cols+cols-1)/cols
+	for first := o0; first < o1; first += group {
+		end := min(o1, first+group)
+		next := c.nextRows(g, end, min(o1, end+group), (end-first+f.Rows-1)/f.Rows*tiles)
+		for k0 := 0; k0 < c.k; k0 += c.pass {
+			in := in[k0*line:]
+			if p0 := (n1 - 1) * cols; p0+cols > area {
+				gemm.Pack(buf, in[p0:], area-p0, min(c.pass, c.k-k0), cols, 1, line)
 			}
-			further += cacheLine
-		})
+			further := further // of the rows of the next panels
+			c.rows(t, g, k0, first, end, func(o, rows int) {
+				for p0 := n0 * cols; p0 < min(n1*cols, area); p0 += cols {
+					t.B, t.StepB = &in[p0], 4*line
+					if p0+cols > area {
+						t.B, t.StepB = &buf[0], 4*cols
+					}
+					t.C = &y[(o-o0)*step+p0]
+					t.Next, t.Fetch = nil, 0
+					if soon := p0 + further; first == o0 && further < (n1-n0+1)*cols && soon < area {
+						t.Next, t.Fetch = unsafe.Pointer(&in[soon]), 4*line
+					} else if group < o1-o0 {
+						next.Fetch(t, 1)
+					} else {
+						c.prefetchRows(t, g, k0, o+rows, rows, p0/cols-n0)
+					}
+					f.Run(t, rows, min(cols, area-p0), false)
+				}
+				further += cacheLine
+			})
+		}
 	}
+}
+
+// rowGroup returns how many of output channels o0 to o1 pass all K steps before the next ones: all,
+// unless their weights exceed the L2 cache and need several passes.
+func (c *Float32) rowGroup(o0, o1 int) int {
+	line := c.k + c.rowGap
+	if c.pass >= c.k || (o1-o0)*line <= prefetchAllMax {
+		return o1 - o0
+	}
+	return min(o1-o0, max(1, rowGroupValues/(line*c.f.Rows))*c.f.Rows)
+}
+
+// rowGroupValues is the size of the weights of a row group: two fit a typical L2 cache beside the
+// input of a pass.
+const rowGroupValues = 1 << 15
+
+// nextRows returns the prefetch of the weights of output channels o0 to o1 of group g, spread over
+// a number of tiles in each pass.
+func (c *Float32) nextRows(g, o0, o1, tiles int) gemm.Prefetch {
+	line := c.k + c.rowGap
+	w := c.weights[(g*c.og+o0)*line : (g*c.og+o1)*line]
+	return gemm.PrefetchOf(w, min(4*cacheLine, (4*len(w)+c.k*tiles-1)/max(1, c.k*tiles)))
 }
 
 // prefetchRows makes the next tile, number i of the tiles of a panel, prefetch a part of the
