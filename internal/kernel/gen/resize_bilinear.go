@@ -13,6 +13,8 @@ func resizes(a *asm) {
 	a.acrossFloats()
 	a.acrossFloatsAVX2()
 	a.acrossBytes()
+	a.acrossBytesAVX2()
+	a.mixBytesAVX2()
 	a.betweenFloats()
 }
 
@@ -129,56 +131,132 @@ func (a *asm) acrossFloats() {
 	})
 }
 
-// acrossFloatsAVX2 is acrossFloats for at least 8 channels: the last block of a position overlaps
-// the one before.
-func (a *asm) acrossFloatsAVX2() {
-	const lanes = 8
-	a.function("acrossFloatsAVX2", "func(dst, top, bottom *float32, taps *Tap, count, channels int)")
+// lanes256 is the number of 32-bit values of a 256-bit register.
+const lanes256 = 8
+
+// across256 is across without masks: the last block of a position overlaps the one before. Fewer
+// than 8 channels are a block all the same, which reads and writes what follows. lines are the
+// lines that are read; body gets the places of both neighbours in each, for an index of n values.
+func (a *asm) across256(lines []reg.Register, size uint8, body func(lo, hi []operand.Mem, left, right reg.VecVirtual, to operand.Mem)) {
 	dst := a.Load(a.Param("dst"), a.GP64())
-	top := a.Load(a.Param("top"), a.GP64())
-	bottom := a.Load(a.Param("bottom"), a.GP64())
 	taps := a.Load(a.Param("taps"), a.GP64())
 	count := a.Load(a.Param("count"), a.GP64())
 	channels := a.Load(a.Param("channels"), a.GP64())
-	line, last, n := a.GP64(), a.GP64(), a.GP64()
-	topLo, bottomLo, topHi, bottomHi := a.GP64(), a.GP64(), a.GP64(), a.GP64()
-	left, right, zero, sum, product := a.YMM(), a.YMM(), a.YMM(), a.YMM(), a.YMM()
-	a.VXORPS(zero, zero, zero)
-	a.MOVQ(channels, line)
-	a.SHLQ(operand.U8(2), line)
-	a.LEAQ(at(line, -4*lanes), last)
+	last, n, zero := a.GP64(), a.GP64(), a.GP64()
+	left, right := a.YMM(), a.YMM()
+	places := func() (bases []reg.Register, blocks []operand.Mem) {
+		for range lines {
+			base := a.GP64()
+			bases, blocks = append(bases, base), append(blocks, operand.Mem{Base: base, Index: n, Scale: 4})
+		}
+		return bases, blocks
+	}
+	loBases, lo := places()
+	hiBases, hi := places()
+	a.XORQ(zero, zero)
+	a.LEAQ(at(channels, -lanes256), last)
+	a.TESTQ(last, last)
+	a.CMOVQLT(zero, last)
 	a.Label("position")
-	a.MOVLQSX(at(taps, tapLo), topLo)
-	a.MOVLQSX(at(taps, tapHi), topHi)
-	a.LEAQ(operand.Mem{Base: bottom, Index: topLo, Scale: 1}, bottomLo)
-	a.LEAQ(operand.Mem{Base: bottom, Index: topHi, Scale: 1}, bottomHi)
-	a.ADDQ(top, topLo)
-	a.ADDQ(top, topHi)
-	a.VBROADCASTSS(at(taps, tapLeft), left)
-	a.VBROADCASTSS(at(taps, tapRight), right)
+	for _, side := range []struct {
+		bases []reg.Register
+		field int
+	}{{loBases, tapLo}, {hiBases, tapHi}} {
+		a.MOVLQSX(at(taps, side.field), side.bases[0])
+		for i := len(lines) - 1; i >= 0; i-- {
+			a.LEAQ(operand.Mem{Base: lines[i], Index: side.bases[0], Scale: 1}, side.bases[i])
+		}
+	}
+	a.VPBROADCASTD(at(taps, tapLeft), left)
+	a.VPBROADCASTD(at(taps, tapRight), right)
 	a.XORQ(n, n)
 	a.Label("channels")
-	a.VMULPS(operand.Mem{Base: topLo, Index: n, Scale: 1}, left, sum)
-	for _, in := range []struct {
-		base reg.Register
-		by   reg.VecVirtual
-	}{{bottomLo, left}, {topHi, right}, {bottomHi, right}} {
-		a.VMULPS(operand.Mem{Base: in.base, Index: n, Scale: 1}, in.by, product)
-		a.VADDPS(product, sum, sum)
-	}
-	a.VADDPS(zero, sum, sum)
-	a.VMOVUPS(sum, operand.Mem{Base: dst, Index: n, Scale: 1})
+	body(lo, hi, left, right, operand.Mem{Base: dst, Index: n, Scale: size})
 	a.CMPQ(n, last)
 	a.JE(operand.LabelRef("done"))
-	a.ADDQ(operand.U8(4*lanes), n)
+	a.ADDQ(operand.U8(lanes256), n)
 	a.CMPQ(n, last)
 	a.CMOVQGT(last, n)
 	a.JMP(operand.LabelRef("channels"))
 	a.Label("done")
-	a.ADDQ(line, dst)
+	a.LEAQ(operand.Mem{Base: dst, Index: channels, Scale: size}, dst)
 	a.ADDQ(operand.U8(tapSize), taps)
 	a.DECQ(count)
 	a.JNZ(operand.LabelRef("position"))
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// acrossFloatsAVX2 is acrossFloats with 256 bits.
+func (a *asm) acrossFloatsAVX2() {
+	a.function("acrossFloatsAVX2", "func(dst, top, bottom *float32, taps *Tap, count, channels int)")
+	top := a.Load(a.Param("top"), a.GP64())
+	bottom := a.Load(a.Param("bottom"), a.GP64())
+	zero, sum, product := a.YMM(), a.YMM(), a.YMM()
+	a.VXORPS(zero, zero, zero)
+	a.across256([]reg.Register{top, bottom}, 4, func(lo, hi []operand.Mem, left, right reg.VecVirtual, to operand.Mem) {
+		a.VMULPS(lo[0], left, sum)
+		for _, in := range []struct {
+			from operand.Mem
+			by   reg.VecVirtual
+		}{{lo[1], left}, {hi[0], right}, {hi[1], right}} {
+			a.VMULPS(in.from, in.by, product)
+			a.VADDPS(product, sum, sum)
+		}
+		a.VADDPS(zero, sum, sum)
+		a.VMOVUPS(sum, to)
+	})
+}
+
+// acrossBytesAVX2 is acrossBytes with 256 bits.
+func (a *asm) acrossBytesAVX2() {
+	a.function("acrossBytesAVX2", "func(dst *byte, src *int32, taps *Tap, count, channels int)")
+	src := a.Load(a.Param("src"), a.GP64())
+	half, x, y := a.YMM(), a.YMM(), a.YMM()
+	a.VPCMPEQD(half, half, half)
+	a.VPSRLD(operand.U8(31), half, half)
+	a.VPSLLD(operand.U8(19), half, half)
+	a.across256([]reg.Register{src}, 1, func(lo, hi []operand.Mem, left, right reg.VecVirtual, to operand.Mem) {
+		a.VPMULLD(lo[0], left, x)
+		a.VPMULLD(hi[0], right, y)
+		a.VPADDD(y, x, x)
+		a.VPSRAD(operand.U8(31), x, y)
+		a.VPADDD(y, x, x)
+		a.VPADDD(half, x, x)
+		a.VPSRAD(operand.U8(20), x, x)
+		a.VEXTRACTI128(operand.U8(1), x, y.AsX())
+		a.VPACKSSDW(y.AsX(), x.AsX(), x.AsX())
+		a.VPACKSSWB(x.AsX(), x.AsX(), x.AsX())
+		a.VMOVQ(x.AsX(), to)
+	})
+}
+
+// mixBytesAVX2 is mixBytes for at least 8 codes: the last block overlaps the one before.
+func (a *asm) mixBytesAVX2() {
+	a.function("mixBytesAVX2", "func(dst *int32, top, bottom *byte, n int, left, right int32)")
+	dst := a.Load(a.Param("dst"), a.GP64())
+	top := a.Load(a.Param("top"), a.GP64())
+	bottom := a.Load(a.Param("bottom"), a.GP64())
+	last, i := a.Load(a.Param("n"), a.GP64()), a.GP64()
+	left, right, x, y := a.YMM(), a.YMM(), a.YMM(), a.YMM()
+	a.VPBROADCASTD(a.argument("left"), left)
+	a.VPBROADCASTD(a.argument("right"), right)
+	a.SUBQ(operand.U8(lanes256), last)
+	a.XORQ(i, i)
+	a.Label("codes")
+	a.VPMOVSXBD(operand.Mem{Base: top, Index: i, Scale: 1}, x)
+	a.VPMOVSXBD(operand.Mem{Base: bottom, Index: i, Scale: 1}, y)
+	a.VPMULLD(left, x, x)
+	a.VPMULLD(right, y, y)
+	a.VPADDD(y, x, x)
+	a.VMOVDQU(x, operand.Mem{Base: dst, Index: i, Scale: 4})
+	a.CMPQ(i, last)
+	a.JE(operand.LabelRef("done"))
+	a.ADDQ(operand.U8(lanes256), i)
+	a.CMPQ(i, last)
+	a.CMOVQGT(last, i)
+	a.JMP(operand.LabelRef("codes"))
+	a.Label("done")
 	a.VZEROUPPER()
 	a.RET()
 }

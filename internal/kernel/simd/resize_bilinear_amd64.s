@@ -109,48 +109,50 @@ channels_end:
 	RET
 
 // func acrossFloatsAVX2(dst *float32, top *float32, bottom *float32, taps *byte, count int, channels int)
-// Requires: AVX, CMOV
+// Requires: AVX, AVX2, CMOV
 TEXT ·acrossFloatsAVX2(SB), NOSPLIT, $0-48
-	MOVQ   dst+0(FP), AX
-	MOVQ   top+8(FP), CX
-	MOVQ   bottom+16(FP), DX
-	MOVQ   taps+24(FP), BX
-	MOVQ   count+32(FP), SI
-	MOVQ   channels+40(FP), DI
-	VXORPS Y2, Y2, Y2
-	SHLQ   $0x02, DI
-	LEAQ   -32(DI), R8
+	MOVQ    top+8(FP), AX
+	MOVQ    bottom+16(FP), CX
+	VXORPS  Y0, Y0, Y0
+	MOVQ    dst+0(FP), DX
+	MOVQ    taps+24(FP), BX
+	MOVQ    count+32(FP), SI
+	MOVQ    channels+40(FP), DI
+	XORQ    R9, R9
+	LEAQ    -8(DI), R8
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
 
 position:
 	MOVLQSX      (BX), R10
+	LEAQ         (CX)(R10*1), R11
+	LEAQ         (AX)(R10*1), R10
 	MOVLQSX      4(BX), R12
-	LEAQ         (DX)(R10*1), R11
-	LEAQ         (DX)(R12*1), R13
-	ADDQ         CX, R10
-	ADDQ         CX, R12
-	VBROADCASTSS 8(BX), Y0
-	VBROADCASTSS 12(BX), Y1
+	LEAQ         (CX)(R12*1), R13
+	LEAQ         (AX)(R12*1), R12
+	VPBROADCASTD 8(BX), Y3
+	VPBROADCASTD 12(BX), Y4
 	XORQ         R9, R9
 
 channels:
-	VMULPS  (R10)(R9*1), Y0, Y3
-	VMULPS  (R11)(R9*1), Y0, Y4
-	VADDPS  Y4, Y3, Y3
-	VMULPS  (R12)(R9*1), Y1, Y4
-	VADDPS  Y4, Y3, Y3
-	VMULPS  (R13)(R9*1), Y1, Y4
-	VADDPS  Y4, Y3, Y3
-	VADDPS  Y2, Y3, Y3
-	VMOVUPS Y3, (AX)(R9*1)
+	VMULPS  (R10)(R9*4), Y3, Y1
+	VMULPS  (R11)(R9*4), Y3, Y2
+	VADDPS  Y2, Y1, Y1
+	VMULPS  (R12)(R9*4), Y4, Y2
+	VADDPS  Y2, Y1, Y1
+	VMULPS  (R13)(R9*4), Y4, Y2
+	VADDPS  Y2, Y1, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (DX)(R9*4)
 	CMPQ    R9, R8
 	JE      done
-	ADDQ    $0x20, R9
+	ADDQ    $0x08, R9
 	CMPQ    R9, R8
 	CMOVQGT R8, R9
 	JMP     channels
 
 done:
-	ADDQ DI, AX
+	LEAQ (DX)(DI*4), DX
 	ADDQ $0x10, BX
 	DECQ SI
 	JNZ  position
@@ -214,6 +216,88 @@ channels_end:
 	ADDQ $0x10, DX
 	DECQ BX
 	JNZ  position
+	VZEROUPPER
+	RET
+
+// func acrossBytesAVX2(dst *byte, src *int32, taps *byte, count int, channels int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·acrossBytesAVX2(SB), NOSPLIT, $0-40
+	MOVQ     src+8(FP), AX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x1f, Y0, Y0
+	VPSLLD   $0x13, Y0, Y0
+	MOVQ     dst+0(FP), CX
+	MOVQ     taps+16(FP), DX
+	MOVQ     count+24(FP), BX
+	MOVQ     channels+32(FP), SI
+	XORQ     R8, R8
+	LEAQ     -8(SI), DI
+	TESTQ    DI, DI
+	CMOVQLT  R8, DI
+
+position:
+	MOVLQSX      (DX), R9
+	LEAQ         (AX)(R9*1), R9
+	MOVLQSX      4(DX), R10
+	LEAQ         (AX)(R10*1), R10
+	VPBROADCASTD 8(DX), Y3
+	VPBROADCASTD 12(DX), Y4
+	XORQ         R8, R8
+
+channels:
+	VPMULLD      (R9)(R8*4), Y3, Y1
+	VPMULLD      (R10)(R8*4), Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	VPSRAD       $0x1f, Y1, Y2
+	VPADDD       Y2, Y1, Y1
+	VPADDD       Y0, Y1, Y1
+	VPSRAD       $0x14, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X2
+	VPACKSSDW    X2, X1, X1
+	VPACKSSWB    X1, X1, X1
+	VMOVQ        X1, (CX)(R8*1)
+	CMPQ         R8, DI
+	JE           done
+	ADDQ         $0x08, R8
+	CMPQ         R8, DI
+	CMOVQGT      DI, R8
+	JMP          channels
+
+done:
+	LEAQ (CX)(SI*1), CX
+	ADDQ $0x10, DX
+	DECQ BX
+	JNZ  position
+	VZEROUPPER
+	RET
+
+// func mixBytesAVX2(dst *int32, top *byte, bottom *byte, n int, left int32, right int32)
+// Requires: AVX, AVX2, CMOV
+TEXT ·mixBytesAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         top+8(FP), CX
+	MOVQ         bottom+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VPBROADCASTD left+32(FP), Y0
+	VPBROADCASTD right+36(FP), Y1
+	SUBQ         $0x08, BX
+	XORQ         SI, SI
+
+codes:
+	VPMOVSXBD (CX)(SI*1), Y2
+	VPMOVSXBD (DX)(SI*1), Y3
+	VPMULLD   Y0, Y2, Y2
+	VPMULLD   Y1, Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VMOVDQU   Y2, (AX)(SI*4)
+	CMPQ      SI, BX
+	JE        done
+	ADDQ      $0x08, SI
+	CMPQ      SI, BX
+	CMOVQGT   BX, SI
+	JMP       codes
+
+done:
 	VZEROUPPER
 	RET
 

@@ -18,6 +18,9 @@ func acoshAVX2(dst, src *float32, n int, t *SingleTable)
 func acoshAVX512(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
+func acrossBytesAVX2(dst *byte, src *int32, taps *Tap, count, channels int)
+
+//go:noescape
 func acrossBytesAVX512(dst *byte, src *int32, taps *Tap, count, channels int)
 
 //go:noescape
@@ -2404,6 +2407,9 @@ func mishAVX2(dst, src *float32, n int, t *SingleTable)
 
 //go:noescape
 func mishAVX512(dst, src *float32, n int, t *SingleTable)
+
+//go:noescape
+func mixBytesAVX2(dst *int32, top, bottom *byte, n int, left, right int32)
 
 //go:noescape
 func mixBytesAVX512(dst *int32, top, bottom *byte, n int, left, right int32)

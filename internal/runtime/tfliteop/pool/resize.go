@@ -124,7 +124,7 @@ func prepareBilinear(c *op.Call, r resize) (op.Run, error) {
 	case tensor.Int16:
 		return fixedBilinear[int16](c, r), nil
 	case tensor.Float32:
-		if f := simd.ResizeKernels(); f.HasFloats(r.c) {
+		if f := simd.ResizeKernels(); f != nil {
 			return floatLines(c, r, f), nil
 		}
 		return bilinear[float32](r, 0), nil
@@ -179,7 +179,7 @@ func (r resize) fixedTaps(in, out int) []recipe.Tap {
 func fixedBilinear[T int8 | int16](c *op.Call, r resize) op.Run {
 	ys, xs := r.fixedTaps(r.h, r.oh), r.fixedTaps(r.w, r.ow)
 	c.Recipe = recipe.Bilinear{N: r.n, H: r.h, W: r.w, C: r.c, Rows: ys, Cols: xs}
-	if f := simd.ResizeKernels(); f.HasBytes() && c.In[0].Type == tensor.Int8 {
+	if f := simd.ResizeKernels(); f != nil && c.In[0].Type == tensor.Int8 {
 		return byteLines(c, r, f, ys, xs)
 	}
 	return layer.Ranges(r.n*r.oh, max(1, layer.Grain/max(1, 8*r.ow*r.c)), func(y, x []T, lo, hi int) {
@@ -214,14 +214,15 @@ func floatLines(c *op.Call, r resize, f *simd.Resizes) op.Run {
 		taps[i] = simd.Tap{Lo: int32(4 * u.lo * r.c), Hi: int32(4 * u.hi * r.c), Left: math.Float32bits(1 - u.f), Right: math.Float32bits(u.f)}
 	}
 	line := r.w * r.c
-	workspace := op.ScratchOf[float32](c, 2*line*c.Pool.Threads())
+	pitch := line + simd.Slack
+	workspace := op.ScratchOf[float32](c, 2*pitch*c.Pool.Threads())
 	return layer.RangesWorker(r.n*r.oh, max(1, layer.Grain/max(1, r.ow*r.c)), func(y, x []float32, worker, lo, hi int) {
-		top, bottom := workspace[2*worker*line:][:line], workspace[(2*worker+1)*line:][:line]
+		top, bottom := workspace[2*worker*pitch:][:pitch], workspace[(2*worker+1)*pitch:][:pitch]
 		for i := lo; i < hi; i++ {
 			v, base := ys[i%r.oh], i/r.oh*r.h
-			mul(top, x[(base+v.lo)*line:][:line], 1-v.f)
-			mul(bottom, x[(base+v.hi)*line:][:line], v.f)
-			f.AcrossFloats(y[i*r.ow*r.c:], top, bottom, taps, r.c)
+			mul(top[:line], x[(base+v.lo)*line:][:line], 1-v.f)
+			mul(bottom[:line], x[(base+v.hi)*line:][:line], v.f)
+			f.AcrossFloats(y[i*r.ow*r.c:][:r.ow*r.c], top, bottom, taps, r.c)
 		}
 	})
 }
@@ -234,13 +235,14 @@ func byteLines(c *op.Call, r resize, f *simd.Resizes, ys, xs []recipe.Tap) op.Ru
 		taps[i] = simd.Tap{Lo: int32(4 * u.Lo * r.c), Hi: int32(4 * u.Hi * r.c), Left: uint32(1024 - u.F), Right: uint32(u.F)}
 	}
 	line := r.w * r.c
-	workspace := op.ScratchOf[int32](c, line*c.Pool.Threads())
+	pitch := line + simd.Slack
+	workspace := op.ScratchOf[int32](c, pitch*c.Pool.Threads())
 	return layer.RangesWorker(r.n*r.oh, max(1, layer.Grain/max(1, r.ow*r.c)), func(y, x []int8, worker, lo, hi int) {
-		both := workspace[worker*line:][:line]
+		both := workspace[worker*pitch:][:pitch]
 		for i := lo; i < hi; i++ {
 			v, base := ys[i%r.oh], i/r.oh*r.h
-			f.MixBytes(both, x[(base+v.Lo)*line:][:line], x[(base+v.Hi)*line:][:line], int32(1024-v.F), int32(v.F))
-			f.AcrossBytes(y[i*r.ow*r.c:], both, taps, r.c)
+			f.MixBytes(both[:line], x[(base+v.Lo)*line:][:line], x[(base+v.Hi)*line:][:line], int32(1024-v.F), int32(v.F))
+			f.AcrossBytes(y[i*r.ow*r.c:][:r.ow*r.c], both, taps, r.c)
 		}
 	})
 }
