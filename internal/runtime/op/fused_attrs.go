@@ -33,6 +33,9 @@ const (
 	// AttrAxis of SOFTMAX is the axis along which it works, where the file transposes that axis to
 	// the end and back.
 	AttrAxis = "opmeter.axis"
+
+	// AttrTimesInput of LOGISTIC says that its results are multiplied by its input.
+	AttrTimesInput = "opmeter.times_input"
 )
 
 // LeadAxes is the maximum number of batch dimensions that the scores of a fused attention have.

@@ -26,7 +26,7 @@ func joined(t *rapid.T, b *net) []plan.Step {
 }
 
 // runs checks what the last step runs, and that all other steps that it needs are fused into it.
-func runs(t *rapid.T, steps []plan.Step, name string, fused int) {
+func runs(t rapid.TB, steps []plan.Step, name string, fused int) {
 	last := steps[len(steps)-1]
 	if last.State != plan.Runs || last.Runs.Op != name || len(last.Fused) != fused {
 		t.Fatalf("the last step runs %v with %v, want %s with %d", last.Runs, last.Fused, name, fused)

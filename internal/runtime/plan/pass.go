@@ -27,6 +27,7 @@ func Passes() []Pass {
 		{"qdq", "Lower operators between DequantizeLinear and QuantizeLinear to 8-bit integer arithmetic.", true, qdq},
 		{"widen-float16", "Keep float16 values in float32 between operators that compute in float32.", true, widenFloat16},
 		{"functions", "Fuse the operators of an activation function such as SiLU or GELU.", true, fuseFunctions},
+		{"logistic-product", "Multiply a LOGISTIC by its input in the same pass over memory.", false, fuseLogisticProducts},
 		{"transposes", "Run an element-wise operator between a Transpose and its inverse without both.", false, cancelTransposes},
 		{"normalisation", "Fuse the operators of a LayerNormalization or RMSNormalization.", true, fuseNorms},
 		{"sum-of-squares", "Fuse the operators of a sum of squares (ReduceSumSquare) or an L2 norm (ReduceL2).", true, fuseSumsOfSquares},

@@ -104,6 +104,9 @@ type saturating struct {
 func (s saturating) prepare(c *op.Call) (op.Run, error) {
 	switch c.In[0].Type {
 	case tensor.Float32, tensor.Uint8:
+		if c.Node.Attrs.Bool(op.AttrTimesInput, false) {
+			s.rows = logisticProduct
+		}
 		return unary{rows: s.rows, one: s.one}.prepare(c)
 	case tensor.Int16:
 		return saturating16(c, s.tanh, s.words)
@@ -342,6 +345,18 @@ func hardSwish(dst, src []float32) {
 		element.Bound(y, 0, 6)
 		swish.mul(dst[:n], x, y)
 		swish.div(dst[:n], dst[:n], 6)
+		dst, src = dst[n:], src[n:]
+	}
+}
+
+// logisticProduct writes x·logistic(x), rounded after each step; dst may be src.
+func logisticProduct(dst, src []float32) {
+	workspace := swishWorkspaces.Get().(*[element.Block]float32)
+	defer swishWorkspaces.Put(workspace)
+	for len(dst) > 0 {
+		n := min(len(dst), len(workspace))
+		libm.SigmoidTo(workspace[:n], src[:n])
+		swish.mul(dst[:n], src[:n], workspace[:n])
 		dst, src = dst[n:], src[n:]
 	}
 }
