@@ -36,10 +36,18 @@ func (m *Model) profile(ctx context.Context, o Options) (*profile.Profile, error
 	if o.Interleaver != nil {
 		turn = o.Interleaver.t.Join()
 	}
-	if isProgram(o.Engine) {
-		return m.profileTFLM(ctx, o, turn)
-	}
 	if o.Engine != nil {
+		if turn != nil {
+			// Counting the operations of a large model takes a processor for seconds: beside the
+			// measurements of others that would disturb them.
+			if err := turn.Wait(ctx); err != nil {
+				return nil, err
+			}
+			defer turn.Leave()
+		}
+		if isProgram(o.Engine) {
+			return m.profileTFLM(ctx, o, turn)
+		}
 		return m.profileExternal(ctx, o, turn)
 	}
 	h, err := o.host(m)

@@ -91,9 +91,6 @@ func (m *Model) profileTFLM(ctx context.Context, o Options, turn *external.Turn)
 	}
 	var said tail
 	p, err := source.Collect(ctx, device.New(port.Address{Kind: port.Exec, Name: command}, o.tflmOptions(base, command, turn, &said)), source.Options{Version: buildinfo.Version(), Journal: o.Journal})
-	if turn != nil {
-		turn.Leave()
-	}
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, profile.ErrJournal):
 		return p, failed(m.in.Graph.Path, err)

@@ -204,6 +204,10 @@ func (g *group) measure(ctx context.Context, m *Model, o Options, r *phases.Run)
 	var turn *external.Turn
 	if g.together {
 		turn = g.turns.Join()
+		defer turn.Leave()
+		if err := turn.Wait(ctx); err != nil {
+			return err
+		}
 	}
 	if o.Engine != nil {
 		if r.Counts, err = m.count(o.Inputs, false); err != nil {
@@ -219,10 +223,6 @@ func (g *group) measure(ctx context.Context, m *Model, o Options, r *phases.Run)
 	h.Leased = true
 	if turn != nil {
 		h.Feed.MaxBytes /= g.count
-		defer turn.Leave()
-		if err := turn.Wait(ctx); err != nil {
-			return err
-		}
 		h.Turn = turn.Wait
 	}
 	r.Profile, err = m.collect(ctx, h, o.Journal)

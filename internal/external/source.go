@@ -115,8 +115,8 @@ func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	s.progress(Starting, 0)
 	if s.o.Turn != nil {
 		defer s.o.Turn.Leave()
-		// Starting and loading take a turn: beside the measurements of others they would disturb them.
-		if err := s.o.Turn.Wait(ctx); err != nil {
+		// Starting and loading take a turn, too.
+		if err := s.o.Turn.Hold(ctx); err != nil {
 			return err
 		}
 	}
