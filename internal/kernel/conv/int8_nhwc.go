@@ -478,6 +478,9 @@ func (q *int8NHWCArgs) tiles(t *simd.IntTile, codes *simd.CodeTile, v lineView, 
 		for line := part.l0; line < last; line++ {
 			for at := p0; at < end; {
 				rows := f.Part(end - at)
+				if len(l.passes) == 1 {
+					rows = f.PartOfOne(end - at)
+				}
 				t.C = &sums[(at-p0)*f.Cols]
 				for i := range l.passes {
 					q := &l.passes[i]

@@ -285,6 +285,9 @@ func (q *intArgs) part(lo, hi int) {
 			}
 			for r := m0; r < m1; {
 				h := f.Part(m1 - r)
+				if width == f.Cols {
+					h = f.PartOfOne(m1 - r)
+				}
 				t.A = unsafe.Pointer(&a[r*line])
 				out := y[r*p.N+n*f.Cols:]
 				if width == f.Cols {

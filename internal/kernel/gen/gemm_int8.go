@@ -21,6 +21,7 @@ const (
 	intPanelB
 	intAhead
 	intOrder
+	intBelow
 )
 
 // intBoth is what flags have where sums begin with what c has and start.
@@ -118,12 +119,28 @@ func (a *asm) intTile(w width, rows int, kind intKind, dot bool) {
 		kind, vecs = narrow, 1
 	}
 	t := a.Load(a.Param("t"), a.GP64())
+	a.Label("tile")
 	p := a.intProducts(t, w, rows, vecs, kind, dot, nil)
 	p.set(at(t, intC), at(t, intRowC))
 	for r := range rows {
 		for v := range vecs {
 			a.VMOVUPS(w.reg(r*vecs+v), p.at(r, v*w.bytes()))
 		}
+	}
+	if w == ymm && rows == 6 {
+		by := a.GP64()
+		a.MOVQ(at(t, intBelow), by)
+		a.TESTQ(by, by)
+		a.JZ(operand.LabelRef("done"))
+		a.DECQ(at(t, intBelow))
+		for _, f := range []struct{ first, row int }{{intA, intRowA}, {intC, intRowC}} {
+			a.MOVQ(at(t, f.row), by)
+			a.LEAQ(operand.Mem{Base: by, Index: by, Scale: 2}, by)
+			a.ADDQ(by, by)
+			a.ADDQ(by, at(t, f.first))
+		}
+		a.JMP(operand.LabelRef("tile"))
+		a.Label("done")
 	}
 	a.VZEROUPPER()
 	a.RET()

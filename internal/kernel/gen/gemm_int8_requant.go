@@ -8,7 +8,7 @@ import (
 // Places of the fields of simd.CodeTile behind those of simd.IntTile, in bytes; a test there
 // compares them.
 const (
-	codeOut = intOrder + 8 + 8*iota
+	codeOut = intBelow + 8 + 8*iota
 	codeRowOut
 	codeMask
 	codeScales

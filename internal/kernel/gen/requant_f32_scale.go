@@ -414,11 +414,17 @@ func (a *asm) codeWriterOf(order operand.Mem, lo, hi, zero reg.VecVirtual) *code
 
 // spread512 loads a parameter of 32 bits into all lanes.
 func (a *asm) spread512(name string) reg.VecVirtual {
-	v, x, g := a.ZMM(), a.XMM(), a.GP32()
+	v := a.ZMM()
+	a.spreadInts(name, v)
+	return v
+}
+
+// spreadInts writes an argument of 32 bits to all lanes.
+func (a *asm) spreadInts(name string, to reg.VecVirtual) {
+	x, g := a.XMM(), a.GP32()
 	a.MOVL(a.argument(name), g)
 	a.VMOVD(g, x)
-	a.VPBROADCASTD(x, v)
-	return v
+	a.VPBROADCASTD(x, to)
 }
 
 // divide lets the numbers be divided. A division takes the processor as long as all else, so

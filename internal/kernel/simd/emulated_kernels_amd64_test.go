@@ -19,6 +19,7 @@ func emulated(t *testing.T, f *Ints) *Ints {
 				bytes = 2
 			}
 			all = append(all, func(x *IntTile) {
+				rows := rows * (1 + x.below)
 				memory := []span{
 					over(unsafe.Pointer(x), int(unsafe.Sizeof(*x))),
 					over(x.A, (rows-1)*x.RowA+(x.Segs-1)*x.SegA+4*x.K),

@@ -19,6 +19,8 @@ type Ints struct {
 	Signed, QuadPairs bool
 	// Rows and Cols are the size of the largest tile. Columns come in panels of Cols.
 	Rows, Cols int
+	// loops reports that kernels of Rows rows compute several tiles in a call.
+	loops bool
 	// Lanes is the number of channels that Requantise processes at a time. Step is the number of
 	// values that Widen processes at a time.
 	Lanes, Step  int
@@ -93,6 +95,7 @@ type IntTile struct {
 	Ahead unsafe.Pointer
 	// Order is for [Ints.RunOrdered].
 	Order *uint8
+	below int // further tiles below this one, for kernels with loops
 }
 
 // SetContinue sets whether sums continue from the values in c.
@@ -113,7 +116,29 @@ func (f *Ints) Run(t *IntTile, rows, cols int, wide bool) {
 	case 2*cols <= f.Cols && f.narrowHalf != nil:
 		kernels = f.narrowHalf
 	}
-	t.inRows(rows, kernels, 0)
+	f.inRows(t, rows, kernels, 0)
+}
+
+// inRows is [IntTile.inRows], with few calls if kernels compute several tiles.
+func (f *Ints) inRows(t *IntTile, rows int, kernels []func(t *IntTile), start int) {
+	most := len(kernels)
+	whole := rows / most
+	if rest := rows % most; rest > 0 && rest < most-1 {
+		whole-- // the last two are alike
+	}
+	if !f.loops || most < f.Rows || whole < 2 {
+		t.inRows(rows, kernels, start)
+		return
+	}
+	a, c := t.A, t.C
+	t.below = whole - 1
+	kernels[most-1](t)
+	if t.A, t.C = a, c; rows > whole*most {
+		from := t.Start
+		t.nextRows(whole*most, start)
+		t.inRows(rows-whole*most, kernels, start)
+		t.A, t.C, t.Start = a, c, from
+	}
 }
 
 // inRows computes any number of rows in chunks for which a kernel exists. The initial sums of the
@@ -152,6 +177,15 @@ func (f *Ints) Part(left int) int {
 	return Evenly(left, f.Rows)
 }
 
+// PartOfOne is [Ints.Part] for rows that need one call each: all rows if kernels compute several
+// tiles.
+func (f *Ints) PartOfOne(left int) int {
+	if f.loops {
+		return left
+	}
+	return f.Part(left)
+}
+
 // CutRows returns the multiple of rows at which work is split. A call may compute more rows, but
 // not faster.
 func (f *Ints) CutRows() int { return cmp.Or(f.tileBlockRows, f.Rows) }
@@ -184,7 +218,7 @@ const OrderBytes = 4
 // OrderWindow, the last of which ends with the segment and may overlap the one before. At Order
 // each group of four of the panel has OrderBytes bytes: the places of its four activations in the
 // window. A segment has at least OrderWindow activations.
-func (f *Ints) RunOrdered(t *IntTile, rows int) { t.inRows(rows, f.ordered, 0) }
+func (f *Ints) RunOrdered(t *IntTile, rows int) { f.inRows(t, rows, f.ordered, 0) }
 
 // PairWindow holds the weights of up to [OrderWindow] steps of a panel of [PairColumns] columns.
 type PairWindow struct {
@@ -273,9 +307,9 @@ func (f *Ints) RunQuads(t *IntTile, rows, cols int) {
 	case f.usesTiles(t, rows):
 		f.matrixTiles.run(t, rows, cols, false)
 	case 2*cols <= f.Cols && f.few != nil:
-		t.inRows(rows, f.few, 0)
+		f.inRows(t, rows, f.few, 0)
 	default:
-		t.inRows(rows, f.quads, 0)
+		f.inRows(t, rows, f.quads, 0)
 	}
 }
 

@@ -2,7 +2,7 @@ package simd
 
 var intKernels = withAMX(family[Ints]{
 	AVX2: {
-		Set: AVX2, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
+		Set: AVX2, Rows: 6, Cols: 16, loops: true, Lanes: 8, Step: 16,
 		narrow:     []func(t *IntTile){narrow1AVX2, narrow2AVX2, narrow3AVX2, narrow4AVX2, narrow5AVX2, narrow6AVX2},
 		wide:       []func(t *IntTile){wide1AVX2, wide2AVX2, wide3AVX2, wide4AVX2, wide5AVX2, wide6AVX2},
 		quads:      []func(t *IntTile){quads1AVX2, quads2AVX2, quads3AVX2, quads4AVX2, quads5AVX2, quads6AVX2},

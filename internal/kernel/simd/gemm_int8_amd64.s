@@ -395,7 +395,9 @@ step:
 // func narrow6AVX2(t *byte)
 // Requires: AVX, AVX2
 TEXT ·narrow6AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ   64(AX), CX
 	TESTQ  CX, CX
 	JNZ    continue
@@ -504,6 +506,21 @@ step:
 	VMOVUPS      Y9, 32(SI)
 	VMOVUPS      Y10, (SI)(CX*1)
 	VMOVUPS      Y11, 32(SI)(CX*1)
+	MOVQ         104(AX), CX
+	TESTQ        CX, CX
+	JZ           done
+	DECQ         104(AX)
+	MOVQ         8(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	ADDQ         CX, CX
+	ADDQ         CX, (AX)
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	ADDQ         CX, CX
+	ADDQ         CX, 48(AX)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
@@ -900,7 +917,9 @@ step:
 // func wide6AVX2(t *byte)
 // Requires: AVX, AVX2
 TEXT ·wide6AVX2(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ   64(AX), CX
 	TESTQ  CX, CX
 	JNZ    continue
@@ -1009,6 +1028,21 @@ step:
 	VMOVUPS      Y9, 32(SI)
 	VMOVUPS      Y10, (SI)(CX*1)
 	VMOVUPS      Y11, 32(SI)(CX*1)
+	MOVQ         104(AX), CX
+	TESTQ        CX, CX
+	JZ           done
+	DECQ         104(AX)
+	MOVQ         8(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	ADDQ         CX, CX
+	ADDQ         CX, (AX)
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	ADDQ         CX, CX
+	ADDQ         CX, 48(AX)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
@@ -15561,7 +15595,9 @@ whole:
 // func quads6AVX2(t *byte)
 // Requires: AVX, AVX2
 TEXT ·quads6AVX2(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -15684,13 +15720,30 @@ step:
 	VMOVUPS      Y9, 32(SI)
 	VMOVUPS      Y10, (SI)(CX*1)
 	VMOVUPS      Y11, 32(SI)(CX*1)
+	MOVQ         104(AX), CX
+	TESTQ        CX, CX
+	JZ           done
+	DECQ         104(AX)
+	MOVQ         8(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	ADDQ         CX, CX
+	ADDQ         CX, (AX)
+	MOVQ         56(AX), CX
+	LEAQ         (CX)(CX*2), CX
+	ADDQ         CX, CX
+	ADDQ         CX, 48(AX)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
 // func ordered6AVX2(t *byte)
 // Requires: AVX, AVX2
 TEXT ·ordered6AVX2(SB), NOSPLIT, $448-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -16827,6 +16880,21 @@ whole:
 	VMOVUPS Y9, 32(SI)
 	VMOVUPS Y10, (SI)(CX*1)
 	VMOVUPS Y11, 32(SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
+
+done:
 	VZEROUPPER
 	RET
 

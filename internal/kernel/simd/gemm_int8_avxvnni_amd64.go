@@ -2,7 +2,7 @@ package simd
 
 // avxVNNI holds the AVX2 kernels and the AVX-VNNI kernels for 4-way dot products.
 var avxVNNI = Ints{
-	Set: AVXVNNI, Rows: 6, Cols: 16, Lanes: 8, Step: 16,
+	Set: AVXVNNI, Rows: 6, Cols: 16, loops: true, Lanes: 8, Step: 16,
 	narrow:      []func(t *IntTile){narrow1AVXVNNI, narrow2AVXVNNI, narrow3AVXVNNI, narrow4AVXVNNI, narrow5AVXVNNI, narrow6AVXVNNI},
 	wide:        []func(t *IntTile){wide1AVXVNNI, wide2AVXVNNI, wide3AVXVNNI, wide4AVXVNNI, wide5AVXVNNI, wide6AVXVNNI},
 	quads:       []func(t *IntTile){quads1AVXVNNI, quads2AVXVNNI, quads3AVXVNNI, quads4AVXVNNI, quads5AVXVNNI, quads6AVXVNNI},

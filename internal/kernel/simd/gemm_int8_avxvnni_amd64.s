@@ -2160,7 +2160,9 @@ step:
 // func narrow6AVXVNNI(t *byte)
 // Requires: AVX, AVX2
 TEXT ·narrow6AVXVNNI(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ   64(AX), CX
 	TESTQ  CX, CX
 	JNZ    continue
@@ -2293,13 +2295,30 @@ step:
 	VMOVUPS Y9, 32(SI)
 	VMOVUPS Y10, (SI)(CX*1)
 	VMOVUPS Y11, 32(SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
+
+done:
 	VZEROUPPER
 	RET
 
 // func wide6AVXVNNI(t *byte)
 // Requires: AVX, AVX2
 TEXT ·wide6AVXVNNI(SB), NOSPLIT, $0-8
-	MOVQ   t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ   64(AX), CX
 	TESTQ  CX, CX
 	JNZ    continue
@@ -2432,13 +2451,30 @@ step:
 	VMOVUPS Y9, 32(SI)
 	VMOVUPS Y10, (SI)(CX*1)
 	VMOVUPS Y11, 32(SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
+
+done:
 	VZEROUPPER
 	RET
 
 // func quads6AVXVNNI(t *byte)
 // Requires: AVX, AVX2
 TEXT ·quads6AVXVNNI(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ    64(AX), CX
 	TESTQ   CX, CX
 	JNZ     continue
@@ -2572,13 +2608,30 @@ step:
 	VMOVUPS Y9, 32(SI)
 	VMOVUPS Y10, (SI)(CX*1)
 	VMOVUPS Y11, 32(SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
+
+done:
 	VZEROUPPER
 	RET
 
 // func turned6AVXVNNI(t *byte)
 // Requires: AVX, AVX2
 TEXT ·turned6AVXVNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -2712,13 +2765,30 @@ step:
 	VMOVUPS Y9, 32(SI)
 	VMOVUPS Y10, (SI)(CX*1)
 	VMOVUPS Y11, 32(SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
+
+done:
 	VZEROUPPER
 	RET
 
 // func half6AVXVNNI(t *byte)
 // Requires: AVX, AVX2
 TEXT ·half6AVXVNNI(SB), NOSPLIT, $0-8
-	MOVQ         t+0(FP), AX
+	MOVQ t+0(FP), AX
+
+tile:
 	MOVQ         64(AX), CX
 	TESTQ        CX, CX
 	JNZ          continue
@@ -2809,6 +2879,21 @@ step:
 	VMOVUPS Y3, (BX)(DX*1)
 	VMOVUPS Y4, (SI)
 	VMOVUPS Y5, (SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
+
+done:
 	VZEROUPPER
 	RET
 

@@ -38,7 +38,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
-	ADDQ    168(AX), DX
+	ADDQ    176(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -51,7 +51,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
-	ADDQ  168(AX), DX
+	ADDQ  176(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -79,11 +79,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -156,17 +156,17 @@ fused:
 	VPSUBD      Z26, Z1, Z1
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      104(AX), DX
-	ADDQ      176(AX), DX
+	MOVQ      112(AX), DX
+	ADDQ      184(AX), DX
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
 	VPMAXSB   Z24, Z0, Z0
@@ -184,11 +184,11 @@ codes:
 	CMPL      CX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (DX)
-	MOVQ      152(AX), CX
-	ADDQ      CX, 168(AX)
 	MOVQ      160(AX), CX
 	ADDQ      CX, 176(AX)
-	DECQ      144(AX)
+	MOVQ      168(AX), CX
+	ADDQ      CX, 184(AX)
+	DECQ      152(AX)
 	JG        tile
 	VZEROUPPER
 	RET
@@ -196,11 +196,11 @@ codes:
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
-	MOVQ     152(AX), CX
-	ADDQ     CX, 168(AX)
 	MOVQ     160(AX), CX
 	ADDQ     CX, 176(AX)
-	DECQ     144(AX)
+	MOVQ     168(AX), CX
+	ADDQ     CX, 184(AX)
+	DECQ     152(AX)
 	JG       tile
 	VZEROUPPER
 	RET
@@ -223,7 +223,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
-	ADDQ    168(AX), DX
+	ADDQ    176(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -236,7 +236,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
-	ADDQ  168(AX), DX
+	ADDQ  176(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -264,8 +264,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -279,19 +279,19 @@ summed:
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z25, Z1, Z1
 	VCVTPS2DQ Z1, Z1
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      104(AX), DX
-	ADDQ      176(AX), DX
+	MOVQ      112(AX), DX
+	ADDQ      184(AX), DX
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
@@ -317,11 +317,11 @@ codes:
 	CMPL      CX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (DX)
-	MOVQ      152(AX), CX
-	ADDQ      CX, 168(AX)
 	MOVQ      160(AX), CX
 	ADDQ      CX, 176(AX)
-	DECQ      144(AX)
+	MOVQ      168(AX), CX
+	ADDQ      CX, 184(AX)
+	DECQ      152(AX)
 	JG        tile
 	VZEROUPPER
 	RET
@@ -329,11 +329,11 @@ codes:
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
-	MOVQ     152(AX), CX
-	ADDQ     CX, 168(AX)
 	MOVQ     160(AX), CX
 	ADDQ     CX, 176(AX)
-	DECQ     144(AX)
+	MOVQ     168(AX), CX
+	ADDQ     CX, 184(AX)
+	DECQ     152(AX)
 	JG       tile
 	VZEROUPPER
 	RET
@@ -355,7 +355,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
-	ADDQ    168(AX), DX
+	ADDQ    176(AX), DX
 	VMOVUPS (DX), Z0
 	CMPQ    CX, $0x02
 	JNE     begin
@@ -366,7 +366,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
-	ADDQ  168(AX), DX
+	ADDQ  176(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -392,11 +392,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -438,17 +438,17 @@ fused:
 	VPSUBD      Z26, Z0, Z0
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      104(AX), DX
-	ADDQ      176(AX), DX
+	MOVQ      112(AX), DX
+	ADDQ      184(AX), DX
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z0, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
 	VPMAXSB   Z24, Z0, Z0
@@ -466,11 +466,11 @@ codes:
 	CMPL      CX, $0x0000ffff
 	JNE       part
 	VMOVDQU64 X0, (DX)
-	MOVQ      152(AX), CX
-	ADDQ      CX, 168(AX)
 	MOVQ      160(AX), CX
 	ADDQ      CX, 176(AX)
-	DECQ      144(AX)
+	MOVQ      168(AX), CX
+	ADDQ      CX, 184(AX)
+	DECQ      152(AX)
 	JG        tile
 	VZEROUPPER
 	RET
@@ -478,11 +478,11 @@ codes:
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 X0, K1, (DX)
-	MOVQ     152(AX), CX
-	ADDQ     CX, 168(AX)
 	MOVQ     160(AX), CX
 	ADDQ     CX, 176(AX)
-	DECQ     144(AX)
+	MOVQ     168(AX), CX
+	ADDQ     CX, 184(AX)
+	DECQ     152(AX)
 	JG       tile
 	VZEROUPPER
 	RET
@@ -504,7 +504,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
-	ADDQ    168(AX), DX
+	ADDQ    176(AX), DX
 	VMOVUPS (DX), Z0
 	CMPQ    CX, $0x02
 	JNE     begin
@@ -515,7 +515,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
-	ADDQ  168(AX), DX
+	ADDQ  176(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -541,8 +541,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -550,19 +550,19 @@ summed:
 	VCVTDQ2PS Z0, Z0
 	VMULPS    Z24, Z0, Z0
 	VCVTPS2DQ Z0, Z0
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      104(AX), DX
-	ADDQ      176(AX), DX
+	MOVQ      112(AX), DX
+	ADDQ      184(AX), DX
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z0, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
@@ -588,11 +588,11 @@ codes:
 	CMPL      CX, $0x0000ffff
 	JNE       part
 	VMOVDQU64 X0, (DX)
-	MOVQ      152(AX), CX
-	ADDQ      CX, 168(AX)
 	MOVQ      160(AX), CX
 	ADDQ      CX, 176(AX)
-	DECQ      144(AX)
+	MOVQ      168(AX), CX
+	ADDQ      CX, 184(AX)
+	DECQ      152(AX)
 	JG        tile
 	VZEROUPPER
 	RET
@@ -600,11 +600,11 @@ codes:
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 X0, K1, (DX)
-	MOVQ     152(AX), CX
-	ADDQ     CX, 168(AX)
 	MOVQ     160(AX), CX
 	ADDQ     CX, 176(AX)
-	DECQ     144(AX)
+	MOVQ     168(AX), CX
+	ADDQ     CX, 184(AX)
+	DECQ     152(AX)
 	JG       tile
 	VZEROUPPER
 	RET
@@ -627,7 +627,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), DX
 	MOVQ        48(AX), DX
-	ADDQ        168(AX), DX
+	ADDQ        176(AX), DX
 	VMOVUPS     (DX), Z0
 	VMOVUPS     64(DX), Z1
 	CMPQ        CX, $0x02
@@ -640,7 +640,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
-	ADDQ  168(AX), DX
+	ADDQ  176(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -668,27 +668,27 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
 	VCVTDQ2PS   Z1, Z1
 	VMULPS.BCST (DX), Z1, Z1
 	VCVTPS2DQ   Z1, Z1
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), DX
-	MOVQ        104(AX), DX
-	ADDQ        176(AX), DX
+	MOVQ        112(AX), DX
+	ADDQ        184(AX), DX
 	LEAQ        turnOrder<>+0(SB), BX
 	VPMOVZXBD   (BX), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSWB   Z0, Z0, Z0
@@ -714,11 +714,11 @@ codes:
 	CMPL      CX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (DX)
-	MOVQ      152(AX), CX
-	ADDQ      CX, 168(AX)
 	MOVQ      160(AX), CX
 	ADDQ      CX, 176(AX)
-	DECQ      144(AX)
+	MOVQ      168(AX), CX
+	ADDQ      CX, 184(AX)
+	DECQ      152(AX)
 	JG        tile
 	VZEROUPPER
 	RET
@@ -726,11 +726,11 @@ codes:
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
-	MOVQ     152(AX), CX
-	ADDQ     CX, 168(AX)
 	MOVQ     160(AX), CX
 	ADDQ     CX, 176(AX)
-	DECQ     144(AX)
+	MOVQ     168(AX), CX
+	ADDQ     CX, 184(AX)
+	DECQ     152(AX)
 	JG       tile
 	VZEROUPPER
 	RET
@@ -755,7 +755,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -772,7 +772,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -803,11 +803,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -916,17 +916,17 @@ fused:
 	VPSUBD      Z26, Z3, Z3
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -947,11 +947,11 @@ codes:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -961,11 +961,11 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -990,7 +990,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1007,7 +1007,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1038,8 +1038,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -1059,19 +1059,19 @@ summed:
 	VCVTDQ2PS Z3, Z3
 	VMULPS    Z25, Z3, Z3
 	VCVTPS2DQ Z3, Z3
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -1103,11 +1103,11 @@ codes:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1117,11 +1117,11 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1144,7 +1144,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX)(DX*1), Z1
 	CMPQ    CX, $0x02
@@ -1157,7 +1157,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1185,11 +1185,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -1249,17 +1249,17 @@ fused:
 	VPSUBD      Z26, Z1, Z1
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
 	VPMAXSB   Z24, Z0, Z0
@@ -1278,11 +1278,11 @@ codes:
 	JNE           part
 	VMOVDQU64     X0, (BX)
 	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1292,11 +1292,11 @@ part:
 	VMOVDQU8      X0, K1, (BX)
 	VEXTRACTI32X4 $0x01, Z0, X24
 	VMOVDQU8      X24, K1, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1319,7 +1319,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX)(DX*1), Z1
 	CMPQ    CX, $0x02
@@ -1332,7 +1332,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1360,8 +1360,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -1372,19 +1372,19 @@ summed:
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z24, Z1, Z1
 	VCVTPS2DQ Z1, Z1
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
@@ -1411,11 +1411,11 @@ codes:
 	JNE           part
 	VMOVDQU64     X0, (BX)
 	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1425,11 +1425,11 @@ part:
 	VMOVDQU8      X0, K1, (BX)
 	VEXTRACTI32X4 $0x01, Z0, X24
 	VMOVDQU8      X24, K1, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1454,7 +1454,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), BX
-	ADDQ        168(AX), BX
+	ADDQ        176(AX), BX
 	VMOVUPS     (BX), Z0
 	VMOVUPS     64(BX), Z1
 	VMOVUPS     (BX)(DX*1), Z2
@@ -1471,7 +1471,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1502,8 +1502,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -1516,19 +1516,19 @@ summed:
 	VCVTDQ2PS   Z3, Z3
 	VMULPS.BCST 4(DX), Z3, Z3
 	VCVTPS2DQ   Z3, Z3
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), BX
-	ADDQ        176(AX), BX
+	MOVQ        112(AX), BX
+	ADDQ        184(AX), BX
 	LEAQ        turnOrder<>+0(SB), SI
 	VPMOVZXBD   (SI), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -1560,11 +1560,11 @@ codes:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1574,11 +1574,11 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1605,7 +1605,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1626,7 +1626,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1660,11 +1660,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -1809,17 +1809,17 @@ fused:
 	VPSUBD      Z26, Z5, Z5
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -1850,11 +1850,11 @@ codes:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1865,11 +1865,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1896,7 +1896,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1917,7 +1917,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1951,8 +1951,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -1978,19 +1978,19 @@ summed:
 	VCVTDQ2PS Z5, Z5
 	VMULPS    Z25, Z5, Z5
 	VCVTPS2DQ Z5, Z5
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -2037,11 +2037,11 @@ codes:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2052,11 +2052,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2080,7 +2080,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX)(DX*1), Z1
 	VMOVUPS (BX)(DX*2), Z2
@@ -2095,7 +2095,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -2125,11 +2125,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -2207,17 +2207,17 @@ fused:
 	VPSUBD      Z26, Z2, Z2
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z2, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -2239,11 +2239,11 @@ codes:
 	VMOVDQU64     X0, (BX)
 	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
 	VEXTRACTI32X4 $0x02, Z0, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2255,11 +2255,11 @@ part:
 	VMOVDQU8      X24, K1, (BX)(DX*1)
 	VEXTRACTI32X4 $0x02, Z0, X24
 	VMOVDQU8      X24, K1, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2283,7 +2283,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS (BX)(DX*1), Z1
 	VMOVUPS (BX)(DX*2), Z2
@@ -2298,7 +2298,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -2328,8 +2328,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -2343,19 +2343,19 @@ summed:
 	VCVTDQ2PS Z2, Z2
 	VMULPS    Z24, Z2, Z2
 	VCVTPS2DQ Z2, Z2
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z2, Z2, Z2
@@ -2388,11 +2388,11 @@ codes:
 	VMOVDQU64     X0, (BX)
 	VEXTRACTI32X4 $0x01, Z0, (BX)(DX*1)
 	VEXTRACTI32X4 $0x02, Z0, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2404,11 +2404,11 @@ part:
 	VMOVDQU8      X24, K1, (BX)(DX*1)
 	VEXTRACTI32X4 $0x02, Z0, X24
 	VMOVDQU8      X24, K1, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2435,7 +2435,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), BX
-	ADDQ        168(AX), BX
+	ADDQ        176(AX), BX
 	VMOVUPS     (BX), Z0
 	VMOVUPS     64(BX), Z1
 	VMOVUPS     (BX)(DX*1), Z2
@@ -2456,7 +2456,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -2490,8 +2490,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -2510,19 +2510,19 @@ summed:
 	VCVTDQ2PS   Z5, Z5
 	VMULPS.BCST 8(DX), Z5, Z5
 	VCVTPS2DQ   Z5, Z5
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), BX
-	ADDQ        176(AX), BX
+	MOVQ        112(AX), BX
+	ADDQ        184(AX), BX
 	LEAQ        turnOrder<>+0(SB), SI
 	VPMOVZXBD   (SI), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -2569,11 +2569,11 @@ codes:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2584,11 +2584,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2617,7 +2617,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
-	ADDQ    168(AX), SI
+	ADDQ    176(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2642,7 +2642,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
-	ADDQ  168(AX), SI
+	ADDQ  176(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -2679,11 +2679,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -2864,17 +2864,17 @@ fused:
 	VPSUBD      Z26, Z7, Z7
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
-	ADDQ      176(AX), SI
+	MOVQ      112(AX), SI
+	ADDQ      184(AX), SI
 	LEAQ      turnOrder<>+0(SB), DI
 	VPMOVZXBD (DI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -2908,11 +2908,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2925,11 +2925,11 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2958,7 +2958,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
-	ADDQ    168(AX), SI
+	ADDQ    176(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2983,7 +2983,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
-	ADDQ  168(AX), SI
+	ADDQ  176(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -3020,8 +3020,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -3053,19 +3053,19 @@ summed:
 	VCVTDQ2PS Z7, Z7
 	VMULPS    Z25, Z7, Z7
 	VCVTPS2DQ Z7, Z7
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
-	ADDQ      176(AX), SI
+	MOVQ      112(AX), SI
+	ADDQ      184(AX), SI
 	LEAQ      turnOrder<>+0(SB), DI
 	VPMOVZXBD (DI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -3118,11 +3118,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3135,11 +3135,11 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3164,7 +3164,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
-	ADDQ    168(AX), SI
+	ADDQ    176(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -3181,7 +3181,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
-	ADDQ  168(AX), SI
+	ADDQ  176(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -3213,11 +3213,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -3313,17 +3313,17 @@ fused:
 	VPSUBD      Z26, Z3, Z3
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
-	ADDQ      176(AX), SI
+	MOVQ      112(AX), SI
+	ADDQ      184(AX), SI
 	LEAQ      turnOrder<>+0(SB), DI
 	VPMOVZXBD (DI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -3346,11 +3346,11 @@ codes:
 	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3364,11 +3364,11 @@ part:
 	VMOVDQU8      X24, K1, (SI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z0, X24
 	VMOVDQU8      X24, K1, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3393,7 +3393,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
-	ADDQ    168(AX), SI
+	ADDQ    176(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -3410,7 +3410,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
-	ADDQ  168(AX), SI
+	ADDQ  176(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -3442,8 +3442,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -3460,19 +3460,19 @@ summed:
 	VCVTDQ2PS Z3, Z3
 	VMULPS    Z24, Z3, Z3
 	VCVTPS2DQ Z3, Z3
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
-	ADDQ      176(AX), SI
+	MOVQ      112(AX), SI
+	ADDQ      184(AX), SI
 	LEAQ      turnOrder<>+0(SB), DI
 	VPMOVZXBD (DI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -3506,11 +3506,11 @@ codes:
 	VEXTRACTI32X4 $0x01, Z0, (SI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3524,11 +3524,11 @@ part:
 	VMOVDQU8      X24, K1, (SI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z0, X24
 	VMOVDQU8      X24, K1, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3557,7 +3557,7 @@ continue:
 	MOVQ        56(AX), DX
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
-	ADDQ        168(AX), SI
+	ADDQ        176(AX), SI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -3582,7 +3582,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
-	ADDQ  168(AX), SI
+	ADDQ  176(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -3619,8 +3619,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -3645,19 +3645,19 @@ summed:
 	VCVTDQ2PS   Z7, Z7
 	VMULPS.BCST 12(DX), Z7, Z7
 	VCVTPS2DQ   Z7, Z7
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
-	ADDQ        176(AX), SI
+	MOVQ        112(AX), SI
+	ADDQ        184(AX), SI
 	LEAQ        turnOrder<>+0(SB), DI
 	VPMOVZXBD   (DI), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -3710,11 +3710,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3727,11 +3727,11 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3763,8 +3763,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3794,8 +3794,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -3837,11 +3837,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -4058,19 +4058,19 @@ fused:
 	VPSUBD      Z26, Z9, Z9
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -4114,11 +4114,11 @@ codes:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4132,11 +4132,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4168,8 +4168,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -4199,8 +4199,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4242,8 +4242,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -4281,21 +4281,21 @@ summed:
 	VCVTDQ2PS Z9, Z9
 	VMULPS    Z25, Z9, Z9
 	VCVTPS2DQ Z9, Z9
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -4363,11 +4363,11 @@ codes:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4381,11 +4381,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4412,8 +4412,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -4433,8 +4433,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4470,11 +4470,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -4588,19 +4588,19 @@ fused:
 	VPSUBD      Z26, Z4, Z4
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -4633,11 +4633,11 @@ codes:
 	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
 	VMOVDQU64     X4, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4652,11 +4652,11 @@ part:
 	VEXTRACTI32X4 $0x03, Z0, X24
 	VMOVDQU8      X24, K1, (SI)(BX*1)
 	VMOVDQU8      X4, K1, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4683,8 +4683,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -4704,8 +4704,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4741,8 +4741,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -4762,21 +4762,21 @@ summed:
 	VCVTDQ2PS Z4, Z4
 	VMULPS    Z24, Z4, Z4
 	VCVTPS2DQ Z4, Z4
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -4825,11 +4825,11 @@ codes:
 	VEXTRACTI32X4 $0x02, Z0, (SI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
 	VMOVDQU64     X4, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4844,11 +4844,11 @@ part:
 	VEXTRACTI32X4 $0x03, Z0, X24
 	VMOVDQU8      X24, K1, (SI)(BX*1)
 	VMOVDQU8      X4, K1, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4880,8 +4880,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -4911,8 +4911,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4954,8 +4954,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -4986,21 +4986,21 @@ summed:
 	VCVTDQ2PS   Z9, Z9
 	VMULPS.BCST 16(DX), Z9, Z9
 	VCVTPS2DQ   Z9, Z9
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
 	LEAQ        turnOrder<>+0(SB), R8
 	VPMOVZXBD   (R8), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -5068,11 +5068,11 @@ codes:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5086,11 +5086,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5124,8 +5124,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -5159,8 +5159,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -5205,11 +5205,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -5462,19 +5462,19 @@ fused:
 	VPSUBD      Z26, Z11, Z11
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -5521,11 +5521,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5541,11 +5541,11 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5579,8 +5579,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -5614,8 +5614,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -5660,8 +5660,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -5705,21 +5705,21 @@ summed:
 	VCVTDQ2PS Z11, Z11
 	VMULPS    Z25, Z11, Z11
 	VCVTPS2DQ Z11, Z11
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -5793,11 +5793,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5813,11 +5813,11 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5845,8 +5845,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -5868,8 +5868,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -5907,11 +5907,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -6043,19 +6043,19 @@ fused:
 	VPSUBD      Z26, Z5, Z5
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -6089,11 +6089,11 @@ codes:
 	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
 	VMOVDQU64     X4, (DI)
 	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6110,11 +6110,11 @@ part:
 	VMOVDQU8      X4, K1, (DI)
 	VEXTRACTI32X4 $0x01, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6142,8 +6142,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -6165,8 +6165,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -6204,8 +6204,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -6228,21 +6228,21 @@ summed:
 	VCVTDQ2PS Z5, Z5
 	VMULPS    Z24, Z5, Z5
 	VCVTPS2DQ Z5, Z5
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -6292,11 +6292,11 @@ codes:
 	VEXTRACTI32X4 $0x03, Z0, (SI)(BX*1)
 	VMOVDQU64     X4, (DI)
 	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6313,11 +6313,11 @@ part:
 	VMOVDQU8      X4, K1, (DI)
 	VEXTRACTI32X4 $0x01, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6351,8 +6351,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -6386,8 +6386,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -6432,8 +6432,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -6470,21 +6470,21 @@ summed:
 	VCVTDQ2PS   Z11, Z11
 	VMULPS.BCST 20(DX), Z11, Z11
 	VCVTPS2DQ   Z11, Z11
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
 	LEAQ        turnOrder<>+0(SB), R8
 	VPMOVZXBD   (R8), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -6558,11 +6558,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6578,11 +6578,11 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6618,8 +6618,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -6657,8 +6657,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -6706,11 +6706,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -6999,19 +6999,19 @@ fused:
 	VPSUBD      Z26, Z13, Z13
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -7068,11 +7068,11 @@ codes:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7089,11 +7089,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7129,8 +7129,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -7168,8 +7168,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -7217,8 +7217,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -7268,21 +7268,21 @@ summed:
 	VCVTDQ2PS Z13, Z13
 	VMULPS    Z25, Z13, Z13
 	VCVTPS2DQ Z13, Z13
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -7371,11 +7371,11 @@ codes:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7392,11 +7392,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7425,8 +7425,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -7450,8 +7450,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -7491,11 +7491,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -7645,19 +7645,19 @@ fused:
 	VPSUBD      Z26, Z6, Z6
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -7694,11 +7694,11 @@ codes:
 	VMOVDQU64     X4, (DI)
 	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7717,11 +7717,11 @@ part:
 	VMOVDQU8      X24, K1, (DI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7750,8 +7750,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -7775,8 +7775,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -7816,8 +7816,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -7843,21 +7843,21 @@ summed:
 	VCVTDQ2PS Z6, Z6
 	VMULPS    Z24, Z6, Z6
 	VCVTPS2DQ Z6, Z6
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -7913,11 +7913,11 @@ codes:
 	VMOVDQU64     X4, (DI)
 	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7936,11 +7936,11 @@ part:
 	VMOVDQU8      X24, K1, (DI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7976,8 +7976,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -8015,8 +8015,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -8064,8 +8064,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -8108,21 +8108,21 @@ summed:
 	VCVTDQ2PS   Z13, Z13
 	VMULPS.BCST 24(DX), Z13, Z13
 	VCVTPS2DQ   Z13, Z13
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
 	LEAQ        turnOrder<>+0(SB), R8
 	VPMOVZXBD   (R8), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -8211,11 +8211,11 @@ codes:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -8232,11 +8232,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -8274,8 +8274,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -8317,8 +8317,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -8369,11 +8369,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -8698,19 +8698,19 @@ fused:
 	VPSUBD      Z26, Z15, Z15
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -8770,11 +8770,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -8793,11 +8793,11 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -8835,8 +8835,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -8878,8 +8878,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -8930,8 +8930,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -8987,21 +8987,21 @@ summed:
 	VCVTDQ2PS Z15, Z15
 	VMULPS    Z25, Z15, Z15
 	VCVTPS2DQ Z15, Z15
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -9096,11 +9096,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9119,11 +9119,11 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9153,8 +9153,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -9180,8 +9180,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -9223,11 +9223,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -9395,19 +9395,19 @@ fused:
 	VPSUBD      Z26, Z7, Z7
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -9445,11 +9445,11 @@ codes:
 	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9470,11 +9470,11 @@ part:
 	VMOVDQU8      X24, K1, (DI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9504,8 +9504,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -9531,8 +9531,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -9574,8 +9574,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -9604,21 +9604,21 @@ summed:
 	VCVTDQ2PS Z7, Z7
 	VMULPS    Z24, Z7, Z7
 	VCVTPS2DQ Z7, Z7
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -9675,11 +9675,11 @@ codes:
 	VEXTRACTI32X4 $0x01, Z4, (DI)(DX*1)
 	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9700,11 +9700,11 @@ part:
 	VMOVDQU8      X24, K1, (DI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9742,8 +9742,8 @@ continue:
 	LEAQ        (DX)(DX*2), BX
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -9785,8 +9785,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -9837,8 +9837,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -9887,21 +9887,21 @@ summed:
 	VCVTDQ2PS   Z15, Z15
 	VMULPS.BCST 28(DX), Z15, Z15
 	VCVTPS2DQ   Z15, Z15
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
 	LEAQ        turnOrder<>+0(SB), R8
 	VPMOVZXBD   (R8), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -9996,11 +9996,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -10019,11 +10019,11 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -10064,9 +10064,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -10113,9 +10113,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -10171,11 +10171,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -10536,21 +10536,21 @@ fused:
 	VPSUBD      Z26, Z17, Z17
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -10620,11 +10620,11 @@ codes:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -10644,11 +10644,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -10689,9 +10689,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -10738,9 +10738,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -10796,8 +10796,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -10859,23 +10859,23 @@ summed:
 	VCVTDQ2PS Z17, Z17
 	VMULPS    Z25, Z17, Z17
 	VCVTPS2DQ Z17, Z17
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -10985,11 +10985,11 @@ codes:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -11009,11 +11009,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -11045,9 +11045,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -11076,9 +11076,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -11124,11 +11124,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -11314,21 +11314,21 @@ fused:
 	VPSUBD      Z26, Z8, Z8
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -11376,11 +11376,11 @@ codes:
 	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
 	VMOVDQU64     X8, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -11402,11 +11402,11 @@ part:
 	VEXTRACTI32X4 $0x03, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(BX*1)
 	VMOVDQU8      X8, K1, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -11438,9 +11438,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -11469,9 +11469,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -11517,8 +11517,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -11550,23 +11550,23 @@ summed:
 	VCVTDQ2PS Z8, Z8
 	VMULPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -11638,11 +11638,11 @@ codes:
 	VEXTRACTI32X4 $0x02, Z4, (DI)(DX*2)
 	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
 	VMOVDQU64     X8, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -11664,11 +11664,11 @@ part:
 	VEXTRACTI32X4 $0x03, Z4, X24
 	VMOVDQU8      X24, K1, (DI)(BX*1)
 	VMOVDQU8      X8, K1, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -11709,9 +11709,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
-	ADDQ        168(AX), R8
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
+	ADDQ        176(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -11758,9 +11758,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -11816,8 +11816,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -11872,23 +11872,23 @@ summed:
 	VCVTDQ2PS   Z17, Z17
 	VMULPS.BCST 32(DX), Z17, Z17
 	VCVTPS2DQ   Z17, Z17
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
-	ADDQ        176(AX), R8
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
+	ADDQ        184(AX), R8
 	LEAQ        turnOrder<>+0(SB), R9
 	VPMOVZXBD   (R9), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -11998,11 +11998,11 @@ codes:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -12022,11 +12022,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -12069,9 +12069,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -12122,9 +12122,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -12183,11 +12183,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -12584,21 +12584,21 @@ fused:
 	VPSUBD      Z26, Z19, Z19
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -12671,11 +12671,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -12697,11 +12697,11 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -12744,9 +12744,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -12797,9 +12797,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -12858,8 +12858,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -12927,23 +12927,23 @@ summed:
 	VCVTDQ2PS Z19, Z19
 	VMULPS    Z25, Z19, Z19
 	VCVTPS2DQ Z19, Z19
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -13059,11 +13059,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -13085,11 +13085,11 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -13122,9 +13122,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -13155,9 +13155,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -13205,11 +13205,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -13413,21 +13413,21 @@ fused:
 	VPSUBD      Z26, Z9, Z9
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -13476,11 +13476,11 @@ codes:
 	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
 	VMOVDQU64     X8, (R8)
 	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -13504,11 +13504,11 @@ part:
 	VMOVDQU8      X8, K1, (R8)
 	VEXTRACTI32X4 $0x01, Z8, X24
 	VMOVDQU8      X24, K1, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -13541,9 +13541,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -13574,9 +13574,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -13624,8 +13624,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -13660,23 +13660,23 @@ summed:
 	VCVTDQ2PS Z9, Z9
 	VMULPS    Z24, Z9, Z9
 	VCVTPS2DQ Z9, Z9
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -13749,11 +13749,11 @@ codes:
 	VEXTRACTI32X4 $0x03, Z4, (DI)(BX*1)
 	VMOVDQU64     X8, (R8)
 	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -13777,11 +13777,11 @@ part:
 	VMOVDQU8      X8, K1, (R8)
 	VEXTRACTI32X4 $0x01, Z8, X24
 	VMOVDQU8      X24, K1, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -13824,9 +13824,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
-	ADDQ        168(AX), R8
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
+	ADDQ        176(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -13877,9 +13877,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -13938,8 +13938,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -14000,23 +14000,23 @@ summed:
 	VCVTDQ2PS   Z19, Z19
 	VMULPS.BCST 36(DX), Z19, Z19
 	VCVTPS2DQ   Z19, Z19
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
-	ADDQ        176(AX), R8
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
+	ADDQ        184(AX), R8
 	LEAQ        turnOrder<>+0(SB), R9
 	VPMOVZXBD   (R9), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -14132,11 +14132,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -14158,11 +14158,11 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -14207,9 +14207,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -14264,9 +14264,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -14328,11 +14328,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -14765,21 +14765,21 @@ fused:
 	VPSUBD      Z26, Z21, Z21
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -14862,11 +14862,11 @@ codes:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -14889,11 +14889,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -14938,9 +14938,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -14995,9 +14995,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -15059,8 +15059,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -15134,23 +15134,23 @@ summed:
 	VCVTDQ2PS Z21, Z21
 	VMULPS    Z25, Z21, Z21
 	VCVTPS2DQ Z21, Z21
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -15281,11 +15281,11 @@ codes:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -15308,11 +15308,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -15346,9 +15346,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -15381,9 +15381,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -15433,11 +15433,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -15659,21 +15659,21 @@ fused:
 	VPSUBD      Z26, Z10, Z10
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -15725,11 +15725,11 @@ codes:
 	VMOVDQU64     X8, (R8)
 	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
 	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -15755,11 +15755,11 @@ part:
 	VMOVDQU8      X24, K1, (R8)(DX*1)
 	VEXTRACTI32X4 $0x02, Z8, X24
 	VMOVDQU8      X24, K1, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -15793,9 +15793,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -15828,9 +15828,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -15880,8 +15880,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -15919,23 +15919,23 @@ summed:
 	VCVTDQ2PS Z10, Z10
 	VMULPS    Z24, Z10, Z10
 	VCVTPS2DQ Z10, Z10
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -16014,11 +16014,11 @@ codes:
 	VMOVDQU64     X8, (R8)
 	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
 	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -16044,11 +16044,11 @@ part:
 	VMOVDQU8      X24, K1, (R8)(DX*1)
 	VEXTRACTI32X4 $0x02, Z8, X24
 	VMOVDQU8      X24, K1, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -16093,9 +16093,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
-	ADDQ        168(AX), R8
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
+	ADDQ        176(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -16150,9 +16150,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -16214,8 +16214,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -16282,23 +16282,23 @@ summed:
 	VCVTDQ2PS   Z21, Z21
 	VMULPS.BCST 40(DX), Z21, Z21
 	VCVTPS2DQ   Z21, Z21
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
-	ADDQ        176(AX), R8
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
+	ADDQ        184(AX), R8
 	LEAQ        turnOrder<>+0(SB), R9
 	VPMOVZXBD   (R9), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -16429,11 +16429,11 @@ codes:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -16456,11 +16456,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -16507,9 +16507,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -16568,9 +16568,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -16635,11 +16635,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -17108,21 +17108,21 @@ fused:
 	VPSUBD      Z26, Z23, Z23
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -17208,11 +17208,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -17237,11 +17237,11 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -17288,9 +17288,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -17349,9 +17349,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -17416,8 +17416,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -17497,23 +17497,23 @@ summed:
 	VCVTDQ2PS Z23, Z23
 	VMULPS    Z25, Z23, Z23
 	VCVTPS2DQ Z23, Z23
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -17650,11 +17650,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -17679,11 +17679,11 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -17718,9 +17718,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -17755,9 +17755,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -17809,11 +17809,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -18053,21 +18053,21 @@ fused:
 	VPSUBD      Z26, Z11, Z11
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -18120,11 +18120,11 @@ codes:
 	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
 	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
 	VEXTRACTI32X4 $0x03, Z8, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -18152,11 +18152,11 @@ part:
 	VMOVDQU8      X24, K1, (R8)(DX*2)
 	VEXTRACTI32X4 $0x03, Z8, X24
 	VMOVDQU8      X24, K1, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -18191,9 +18191,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(DX*1), Z1
 	VMOVUPS (SI)(DX*2), Z2
@@ -18228,9 +18228,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -18282,8 +18282,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -18324,23 +18324,23 @@ summed:
 	VCVTDQ2PS Z11, Z11
 	VMULPS    Z24, Z11, Z11
 	VCVTPS2DQ Z11, Z11
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -18420,11 +18420,11 @@ codes:
 	VEXTRACTI32X4 $0x01, Z8, (R8)(DX*1)
 	VEXTRACTI32X4 $0x02, Z8, (R8)(DX*2)
 	VEXTRACTI32X4 $0x03, Z8, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -18452,11 +18452,11 @@ part:
 	VMOVDQU8      X24, K1, (R8)(DX*2)
 	VEXTRACTI32X4 $0x03, Z8, X24
 	VMOVDQU8      X24, K1, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -18503,9 +18503,9 @@ continue:
 	MOVQ        48(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        168(AX), SI
-	ADDQ        168(AX), DI
-	ADDQ        168(AX), R8
+	ADDQ        176(AX), SI
+	ADDQ        176(AX), DI
+	ADDQ        176(AX), R8
 	VMOVUPS     (SI), Z0
 	VMOVUPS     64(SI), Z1
 	VMOVUPS     (SI)(DX*1), Z2
@@ -18564,9 +18564,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -18631,8 +18631,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ        128(AX), DX
-	MOVQ        120(AX), CX
+	MOVQ        136(AX), DX
+	MOVQ        128(AX), CX
 	VCVTDQ2PS   Z0, Z0
 	VMULPS.BCST (DX), Z0, Z0
 	VCVTPS2DQ   Z0, Z0
@@ -18705,23 +18705,23 @@ summed:
 	VCVTDQ2PS   Z23, Z23
 	VMULPS.BCST 44(DX), Z23, Z23
 	VCVTPS2DQ   Z23, Z23
-	MOVQ        112(AX), DX
+	MOVQ        120(AX), DX
 	LEAQ        (DX)(DX*2), BX
-	MOVQ        104(AX), SI
+	MOVQ        112(AX), SI
 	LEAQ        (SI)(DX*4), DI
 	LEAQ        (DI)(DX*4), R8
-	ADDQ        176(AX), SI
-	ADDQ        176(AX), DI
-	ADDQ        176(AX), R8
+	ADDQ        184(AX), SI
+	ADDQ        184(AX), DI
+	ADDQ        184(AX), R8
 	LEAQ        turnOrder<>+0(SB), R9
 	VPMOVZXBD   (R9), Z27
-	VMOVDQU64   384(AX), Z28
-	CMPQ        184(AX), $0x01
+	VMOVDQU64   392(AX), Z28
+	CMPQ        192(AX), $0x01
 	JE          signed
 	JA          plain
-	VMOVDQU64   192(AX), Z24
-	VMOVDQU64   256(AX), Z25
-	VMOVDQU64   320(AX), Z26
+	VMOVDQU64   200(AX), Z24
+	VMOVDQU64   264(AX), Z25
+	VMOVDQU64   328(AX), Z26
 	VPACKSSDW   Z1, Z0, Z0
 	VPADDSW     Z28, Z0, Z0
 	VPACKSSDW   Z3, Z2, Z2
@@ -18858,11 +18858,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -18887,11 +18887,11 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET

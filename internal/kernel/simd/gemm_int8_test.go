@@ -15,7 +15,7 @@ func TestIntTileLayout(t *testing.T) {
 	for i, got := range []uintptr{
 		unsafe.Offsetof(x.A), unsafe.Offsetof(x.RowA), unsafe.Offsetof(x.SegA), unsafe.Offsetof(x.K), unsafe.Offsetof(x.Segs),
 		unsafe.Offsetof(x.B), unsafe.Offsetof(x.C), unsafe.Offsetof(x.RowC), unsafe.Offsetof(x.more), unsafe.Offsetof(x.Start), unsafe.Offsetof(x.PanelB),
-		unsafe.Offsetof(x.Ahead), unsafe.Offsetof(x.Order),
+		unsafe.Offsetof(x.Ahead), unsafe.Offsetof(x.Order), unsafe.Offsetof(x.below),
 	} {
 		if unsafe.Sizeof(uintptr(0)) == 8 && got != uintptr(8*i) {
 			t.Errorf("field %d is at %d", i, got)
@@ -90,7 +90,7 @@ func intTiles(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
 	for n := range n {
 		wide := r.IntN(2) == 0
-		rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
+		rows, k, segs := 1+r.IntN(4*ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
 		rowA, segA := r.IntN(30), r.IntN(30)
 		a := make([]int16, (rows-1)*rowA+(segs-1)*segA+2*k)
 		for i := range a {
@@ -353,7 +353,7 @@ func orderedQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
 	const quads = OrderWindow / 4
 	for n := range n {
-		rows, k, segs := 1+r.IntN(ik.Rows), quads+r.IntN(20), 1+r.IntN(3)
+		rows, k, segs := 1+r.IntN(4*ik.Rows), quads+r.IntN(20), 1+r.IntN(3)
 		rowA, segA := r.IntN(50), r.IntN(50)
 		a, b := make([]uint8, (rows-1)*rowA+(segs-1)*segA+4*k), make([]uint8, segs*k*ik.Cols*4)
 		for _, v := range [][]uint8{a, b} {
@@ -397,7 +397,7 @@ func intQuads(t *testing.T, ik *Ints, r *rand.Rand, n int) {
 	t.Helper()
 	for n := range n {
 		transposed, more := ik.Transposes() && r.IntN(2) == 0, r.IntN(2) == 0
-		rows, k, segs := 1+r.IntN(ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
+		rows, k, segs := 1+r.IntN(4*ik.Rows), 1+r.IntN(9), 1+r.IntN(3)
 		if n%4 == 0 {
 			k = 1 + r.IntN(50)
 		}

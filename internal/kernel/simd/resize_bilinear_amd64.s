@@ -278,8 +278,12 @@ TEXT ·mixBytesAVX2(SB), NOSPLIT, $0-40
 	MOVQ         top+8(FP), CX
 	MOVQ         bottom+16(FP), DX
 	MOVQ         n+24(FP), BX
-	VPBROADCASTD left+32(FP), Y0
-	VPBROADCASTD right+36(FP), Y1
+	MOVL         left+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	MOVL         right+36(FP), SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
 	SUBQ         $0x08, BX
 	XORQ         SI, SI
 

@@ -96,7 +96,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
-	ADDQ    168(AX), DX
+	ADDQ    176(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -109,7 +109,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
-	ADDQ  168(AX), DX
+	ADDQ  176(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -141,11 +141,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -218,17 +218,17 @@ fused:
 	VPSUBD      Z26, Z1, Z1
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      104(AX), DX
-	ADDQ      176(AX), DX
+	MOVQ      112(AX), DX
+	ADDQ      184(AX), DX
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
 	VPMAXSB   Z24, Z0, Z0
@@ -246,11 +246,11 @@ codes:
 	CMPL      CX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (DX)
-	MOVQ      152(AX), CX
-	ADDQ      CX, 168(AX)
 	MOVQ      160(AX), CX
 	ADDQ      CX, 176(AX)
-	DECQ      144(AX)
+	MOVQ      168(AX), CX
+	ADDQ      CX, 184(AX)
+	DECQ      152(AX)
 	JG        tile
 	VZEROUPPER
 	RET
@@ -258,11 +258,11 @@ codes:
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
-	MOVQ     152(AX), CX
-	ADDQ     CX, 168(AX)
 	MOVQ     160(AX), CX
 	ADDQ     CX, 176(AX)
-	DECQ     144(AX)
+	MOVQ     168(AX), CX
+	ADDQ     CX, 184(AX)
+	DECQ     152(AX)
 	JG       tile
 	VZEROUPPER
 	RET
@@ -285,7 +285,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), DX
 	MOVQ    48(AX), DX
-	ADDQ    168(AX), DX
+	ADDQ    176(AX), DX
 	VMOVUPS (DX), Z0
 	VMOVUPS 64(DX), Z1
 	CMPQ    CX, $0x02
@@ -298,7 +298,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), DX
 	MOVQ  (AX), DX
-	ADDQ  168(AX), DX
+	ADDQ  176(AX), DX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), SI
 	MOVQ  24(AX), BX
@@ -330,8 +330,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -345,19 +345,19 @@ summed:
 	VCVTDQ2PS Z1, Z1
 	VMULPS    Z25, Z1, Z1
 	VCVTPS2DQ Z1, Z1
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), DX
-	MOVQ      104(AX), DX
-	ADDQ      176(AX), DX
+	MOVQ      112(AX), DX
+	ADDQ      184(AX), DX
 	LEAQ      turnOrder<>+0(SB), BX
 	VPMOVZXBD (BX), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSWB Z0, Z0, Z0
@@ -383,11 +383,11 @@ codes:
 	CMPL      CX, $0xffffffff
 	JNE       part
 	VMOVDQU64 Y0, (DX)
-	MOVQ      152(AX), CX
-	ADDQ      CX, 168(AX)
 	MOVQ      160(AX), CX
 	ADDQ      CX, 176(AX)
-	DECQ      144(AX)
+	MOVQ      168(AX), CX
+	ADDQ      CX, 184(AX)
+	DECQ      152(AX)
 	JG        tile
 	VZEROUPPER
 	RET
@@ -395,11 +395,11 @@ codes:
 part:
 	KMOVD    CX, K1
 	VMOVDQU8 Y0, K1, (DX)
-	MOVQ     152(AX), CX
-	ADDQ     CX, 168(AX)
 	MOVQ     160(AX), CX
 	ADDQ     CX, 176(AX)
-	DECQ     144(AX)
+	MOVQ     168(AX), CX
+	ADDQ     CX, 184(AX)
+	DECQ     152(AX)
 	JG       tile
 	VZEROUPPER
 	RET
@@ -493,7 +493,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -510,7 +510,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -547,11 +547,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -660,17 +660,17 @@ fused:
 	VPSUBD      Z26, Z3, Z3
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -691,11 +691,11 @@ codes:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -705,11 +705,11 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -734,7 +734,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -751,7 +751,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -788,8 +788,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -809,19 +809,19 @@ summed:
 	VCVTDQ2PS Z3, Z3
 	VMULPS    Z25, Z3, Z3
 	VCVTPS2DQ Z3, Z3
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -853,11 +853,11 @@ codes:
 	JNE           part
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -867,11 +867,11 @@ part:
 	VMOVDQU8      Y0, K1, (BX)
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -978,7 +978,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -999,7 +999,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1041,11 +1041,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -1190,17 +1190,17 @@ fused:
 	VPSUBD      Z26, Z5, Z5
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -1231,11 +1231,11 @@ codes:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1246,11 +1246,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1277,7 +1277,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), BX
-	ADDQ    168(AX), BX
+	ADDQ    176(AX), BX
 	VMOVUPS (BX), Z0
 	VMOVUPS 64(BX), Z1
 	VMOVUPS (BX)(DX*1), Z2
@@ -1298,7 +1298,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), BX
-	ADDQ  168(AX), BX
+	ADDQ  176(AX), BX
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), DI
 	MOVQ  24(AX), SI
@@ -1340,8 +1340,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -1367,19 +1367,19 @@ summed:
 	VCVTDQ2PS Z5, Z5
 	VMULPS    Z25, Z5, Z5
 	VCVTPS2DQ Z5, Z5
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), BX
-	ADDQ      176(AX), BX
+	MOVQ      112(AX), BX
+	ADDQ      184(AX), BX
 	LEAQ      turnOrder<>+0(SB), SI
 	VPMOVZXBD (SI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -1426,11 +1426,11 @@ codes:
 	VMOVDQU64     Y0, (BX)
 	VEXTRACTI64X4 $0x01, Z0, (BX)(DX*1)
 	VMOVDQU64     Y4, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1441,11 +1441,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z0, Y24
 	VMOVDQU8      Y24, K1, (BX)(DX*1)
 	VMOVDQU8      Y4, K1, (BX)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1565,7 +1565,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
-	ADDQ    168(AX), SI
+	ADDQ    176(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -1590,7 +1590,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
-	ADDQ  168(AX), SI
+	ADDQ  176(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -1637,11 +1637,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -1822,17 +1822,17 @@ fused:
 	VPSUBD      Z26, Z7, Z7
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
-	ADDQ      176(AX), SI
+	MOVQ      112(AX), SI
+	ADDQ      184(AX), SI
 	LEAQ      turnOrder<>+0(SB), DI
 	VPMOVZXBD (DI), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -1866,11 +1866,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1883,11 +1883,11 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -1916,7 +1916,7 @@ continue:
 	MOVQ    56(AX), DX
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
-	ADDQ    168(AX), SI
+	ADDQ    176(AX), SI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -1941,7 +1941,7 @@ begin:
 	MOVQ  8(AX), DX
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
-	ADDQ  168(AX), SI
+	ADDQ  176(AX), SI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R8
 	MOVQ  24(AX), DI
@@ -1988,8 +1988,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -2021,19 +2021,19 @@ summed:
 	VCVTDQ2PS Z7, Z7
 	VMULPS    Z25, Z7, Z7
 	VCVTPS2DQ Z7, Z7
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
-	ADDQ      176(AX), SI
+	MOVQ      112(AX), SI
+	ADDQ      184(AX), SI
 	LEAQ      turnOrder<>+0(SB), DI
 	VPMOVZXBD (DI), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -2086,11 +2086,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z0, (SI)(DX*1)
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2103,11 +2103,11 @@ part:
 	VMOVDQU8      Y4, K1, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2246,8 +2246,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2277,8 +2277,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -2332,11 +2332,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -2553,19 +2553,19 @@ fused:
 	VPSUBD      Z26, Z9, Z9
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -2609,11 +2609,11 @@ codes:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2627,11 +2627,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2663,8 +2663,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -2694,8 +2694,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -2749,8 +2749,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -2788,21 +2788,21 @@ summed:
 	VCVTDQ2PS Z9, Z9
 	VMULPS    Z25, Z9, Z9
 	VCVTPS2DQ Z9, Z9
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -2870,11 +2870,11 @@ codes:
 	VMOVDQU64     Y4, (SI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -2888,11 +2888,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z4, Y24
 	VMOVDQU8      Y24, K1, (SI)(BX*1)
 	VMOVDQU8      Y8, K1, (DI)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3044,8 +3044,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3079,8 +3079,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -3139,11 +3139,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -3396,19 +3396,19 @@ fused:
 	VPSUBD      Z26, Z11, Z11
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -3455,11 +3455,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3475,11 +3475,11 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3513,8 +3513,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3548,8 +3548,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -3608,8 +3608,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -3653,21 +3653,21 @@ summed:
 	VCVTDQ2PS Z11, Z11
 	VMULPS    Z25, Z11, Z11
 	VCVTPS2DQ Z11, Z11
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -3741,11 +3741,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z4, (SI)(BX*1)
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3761,11 +3761,11 @@ part:
 	VMOVDQU8      Y8, K1, (DI)
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -3930,8 +3930,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -3969,8 +3969,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4034,11 +4034,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -4327,19 +4327,19 @@ fused:
 	VPSUBD      Z26, Z13, Z13
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -4396,11 +4396,11 @@ codes:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4417,11 +4417,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4457,8 +4457,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -4496,8 +4496,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -4561,8 +4561,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -4612,21 +4612,21 @@ summed:
 	VCVTDQ2PS Z13, Z13
 	VMULPS    Z25, Z13, Z13
 	VCVTPS2DQ Z13, Z13
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -4715,11 +4715,11 @@ codes:
 	VMOVDQU64     Y8, (DI)
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4736,11 +4736,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z8, Y24
 	VMOVDQU8      Y24, K1, (DI)(DX*1)
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -4918,8 +4918,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -4961,8 +4961,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -5031,11 +5031,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -5360,19 +5360,19 @@ fused:
 	VPSUBD      Z26, Z15, Z15
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -5432,11 +5432,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5455,11 +5455,11 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5497,8 +5497,8 @@ continue:
 	LEAQ    (DX)(DX*2), BX
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -5540,8 +5540,8 @@ begin:
 	LEAQ  (DX)(DX*2), BX
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R9
 	MOVQ  24(AX), R8
@@ -5610,8 +5610,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -5667,21 +5667,21 @@ summed:
 	VCVTDQ2PS Z15, Z15
 	VMULPS    Z25, Z15, Z15
 	VCVTPS2DQ Z15, Z15
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
 	LEAQ      turnOrder<>+0(SB), R8
 	VPMOVZXBD (R8), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -5776,11 +5776,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z8, (DI)(DX*1)
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -5799,11 +5799,11 @@ part:
 	VMOVDQU8      Y12, K1, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6000,9 +6000,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -6049,9 +6049,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -6127,11 +6127,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -6492,21 +6492,21 @@ fused:
 	VPSUBD      Z26, Z17, Z17
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -6576,11 +6576,11 @@ codes:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6600,11 +6600,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6645,9 +6645,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -6694,9 +6694,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -6772,8 +6772,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -6835,23 +6835,23 @@ summed:
 	VCVTDQ2PS Z17, Z17
 	VMULPS    Z25, Z17, Z17
 	VCVTPS2DQ Z17, Z17
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -6961,11 +6961,11 @@ codes:
 	VMOVDQU64     Y12, (DI)(DX*2)
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -6985,11 +6985,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z12, Y24
 	VMOVDQU8      Y24, K1, (DI)(BX*1)
 	VMOVDQU8      Y16, K1, (R8)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7199,9 +7199,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -7252,9 +7252,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -7335,11 +7335,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -7736,21 +7736,21 @@ fused:
 	VPSUBD      Z26, Z19, Z19
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -7823,11 +7823,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7849,11 +7849,11 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -7896,9 +7896,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -7949,9 +7949,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -8032,8 +8032,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -8101,23 +8101,23 @@ summed:
 	VCVTDQ2PS Z19, Z19
 	VMULPS    Z25, Z19, Z19
 	VCVTPS2DQ Z19, Z19
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -8233,11 +8233,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z12, (DI)(BX*1)
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -8259,11 +8259,11 @@ part:
 	VMOVDQU8      Y16, K1, (R8)
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -8486,9 +8486,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -8543,9 +8543,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -8631,11 +8631,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -9068,21 +9068,21 @@ fused:
 	VPSUBD      Z26, Z21, Z21
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -9165,11 +9165,11 @@ codes:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9192,11 +9192,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9241,9 +9241,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -9298,9 +9298,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -9386,8 +9386,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -9461,23 +9461,23 @@ summed:
 	VCVTDQ2PS Z21, Z21
 	VMULPS    Z25, Z21, Z21
 	VCVTPS2DQ Z21, Z21
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -9608,11 +9608,11 @@ codes:
 	VMOVDQU64     Y16, (R8)
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9635,11 +9635,11 @@ part:
 	VEXTRACTI64X4 $0x01, Z16, Y24
 	VMOVDQU8      Y24, K1, (R8)(DX*1)
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -9875,9 +9875,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -9936,9 +9936,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -10029,11 +10029,11 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVL      $0x00005555, BX
 	KMOVW     BX, K1
-	CMPQ      136(AX), $0x01
+	CMPQ      144(AX), $0x01
 	JE        up
 	JA        fused
 	VMOVDQU64 (DX), Z24
@@ -10502,21 +10502,21 @@ fused:
 	VPSUBD      Z26, Z23, Z23
 
 quantised:
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	CMPQ      184(AX), $0x01
+	CMPQ      192(AX), $0x01
 	JE        signed
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
 	VPACKSSWB Z2, Z0, Z0
@@ -10602,11 +10602,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -10631,11 +10631,11 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -10682,9 +10682,9 @@ continue:
 	MOVQ    48(AX), SI
 	LEAQ    (SI)(DX*4), DI
 	LEAQ    (DI)(DX*4), R8
-	ADDQ    168(AX), SI
-	ADDQ    168(AX), DI
-	ADDQ    168(AX), R8
+	ADDQ    176(AX), SI
+	ADDQ    176(AX), DI
+	ADDQ    176(AX), R8
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS (SI)(DX*1), Z2
@@ -10743,9 +10743,9 @@ begin:
 	MOVQ  (AX), SI
 	LEAQ  (SI)(DX*4), DI
 	LEAQ  (DI)(DX*4), R8
-	ADDQ  168(AX), SI
-	ADDQ  168(AX), DI
-	ADDQ  168(AX), R8
+	ADDQ  176(AX), SI
+	ADDQ  176(AX), DI
+	ADDQ  176(AX), R8
 	MOVQ  40(AX), CX
 	MOVQ  32(AX), R10
 	MOVQ  24(AX), R9
@@ -10836,8 +10836,8 @@ step:
 	JNZ          segment
 
 summed:
-	MOVQ      128(AX), DX
-	MOVQ      120(AX), CX
+	MOVQ      136(AX), DX
+	MOVQ      128(AX), CX
 	MOVQ      CX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (DX), K1, Z24
@@ -10917,23 +10917,23 @@ summed:
 	VCVTDQ2PS Z23, Z23
 	VMULPS    Z25, Z23, Z23
 	VCVTPS2DQ Z23, Z23
-	MOVQ      112(AX), DX
+	MOVQ      120(AX), DX
 	LEAQ      (DX)(DX*2), BX
-	MOVQ      104(AX), SI
+	MOVQ      112(AX), SI
 	LEAQ      (SI)(DX*4), DI
 	LEAQ      (DI)(DX*4), R8
-	ADDQ      176(AX), SI
-	ADDQ      176(AX), DI
-	ADDQ      176(AX), R8
+	ADDQ      184(AX), SI
+	ADDQ      184(AX), DI
+	ADDQ      184(AX), R8
 	LEAQ      turnOrder<>+0(SB), R9
 	VPMOVZXBD (R9), Z27
-	VMOVDQU64 384(AX), Z28
-	CMPQ      184(AX), $0x01
+	VMOVDQU64 392(AX), Z28
+	CMPQ      192(AX), $0x01
 	JE        signed
 	JA        plain
-	VMOVDQU64 192(AX), Z24
-	VMOVDQU64 256(AX), Z25
-	VMOVDQU64 320(AX), Z26
+	VMOVDQU64 200(AX), Z24
+	VMOVDQU64 264(AX), Z25
+	VMOVDQU64 328(AX), Z26
 	VPACKSSDW Z1, Z0, Z0
 	VPADDSW   Z28, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
@@ -11070,11 +11070,11 @@ codes:
 	VEXTRACTI64X4 $0x01, Z16, (R8)(DX*1)
 	VMOVDQU64     Y20, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
@@ -11099,11 +11099,11 @@ part:
 	VMOVDQU8      Y20, K1, (R8)(DX*2)
 	VEXTRACTI64X4 $0x01, Z20, Y24
 	VMOVDQU8      Y24, K1, (R8)(BX*1)
-	MOVQ          152(AX), CX
-	ADDQ          CX, 168(AX)
 	MOVQ          160(AX), CX
 	ADDQ          CX, 176(AX)
-	DECQ          144(AX)
+	MOVQ          168(AX), CX
+	ADDQ          CX, 184(AX)
+	DECQ          152(AX)
 	JG            tile
 	VZEROUPPER
 	RET
