@@ -266,34 +266,54 @@ func (a *asm) intStep(p *rowPointers, w width, rows, vecs int, kind intKind, dot
 	if kind == narrow {
 		step /= 2
 	}
-	for v := range vecs {
-		if kind == narrow {
-			a.VPMOVSXBW(at(pb, v*step), b[v])
-		} else {
-			a.loadInts(w, at(pb, v*step), b[v])
-		}
-	}
-	for r := range rows {
-		a.VPBROADCASTD(p.at(r, 0), spread)
-		for v := range vecs {
-			switch {
-			case kind == quads:
-				a.dotInts(w, dotQuads, b[v], spread, sum(r, v))
-			case kind == turned:
-				a.dotInts(w, dotQuads, spread, b[v], sum(r, v))
-			case dot:
-				a.dotInts(w, dotPairs, b[v], spread, sum(r, v))
-			default:
-				product := w.reg(rows*vecs + 3)
-				a.VPMADDWD(b[v], spread, product)
-				a.VPADDD(product, sum(r, v), sum(r, v))
+	steps := func(n int) {
+		for i := range n {
+			for v := range vecs {
+				if m := at(pb, (i*panelVecs+v)*step); kind == narrow {
+					a.VPMOVSXBW(m, b[v])
+				} else {
+					a.loadInts(w, m, b[v])
+				}
+			}
+			for r := range rows {
+				a.VPBROADCASTD(p.at(r, 4*i), spread)
+				for v := range vecs {
+					switch {
+					case kind == quads:
+						a.dotInts(w, dotQuads, b[v], spread, sum(r, v))
+					case kind == turned:
+						a.dotInts(w, dotQuads, spread, b[v], sum(r, v))
+					case dot:
+						a.dotInts(w, dotPairs, b[v], spread, sum(r, v))
+					default:
+						product := w.reg(rows*vecs + 3)
+						a.VPMADDWD(b[v], spread, product)
+						a.VPADDD(product, sum(r, v), sum(r, v))
+					}
+				}
 			}
 		}
+		p.add(operand.U32(uint32(4 * n)))
+		a.ADDQ(operand.U32(uint32(n*panelVecs*step)), pb)
 	}
-	p.add(operand.U32(4))
-	a.ADDQ(operand.U32(uint32(panelVecs*step)), pb)
-	a.DECQ(k)
-	a.JNZ(operand.LabelRef("step"))
+	if dot || w != ymm {
+		steps(1)
+		a.DECQ(k)
+		a.JNZ(operand.LabelRef("step"))
+		return
+	}
+	// Two steps at a time leave the units that multiply and add more time.
+	a.SUBQ(operand.U8(2), k)
+	a.JL(operand.LabelRef("rest"))
+	a.Label("two")
+	steps(2)
+	a.SUBQ(operand.U8(2), k)
+	a.JGE(operand.LabelRef("two"))
+	a.Label("rest")
+	a.ADDQ(operand.U8(2), k)
+	a.JZ(operand.LabelRef("stepped"))
+	steps(1)
+	a.Label("stepped")
 }
 
 // sieveStep goes along a segment, two fours of all rows at a time: each column takes its codes

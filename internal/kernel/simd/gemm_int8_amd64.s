@@ -33,8 +33,32 @@ begin:
 
 segment:
 	MOVQ 24(AX), BX
+	SUBQ $0x02, BX
+	JL   rest
 
-step:
+two:
+	VPMOVSXBW    (DX), Y2
+	VPMOVSXBW    16(DX), Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDWD     Y2, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMADDWD     Y3, Y4, Y5
+	VPADDD       Y5, Y1, Y1
+	VPMOVSXBW    32(DX), Y2
+	VPMOVSXBW    48(DX), Y3
+	VPBROADCASTD 4(CX), Y4
+	VPMADDWD     Y2, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMADDWD     Y3, Y4, Y5
+	VPADDD       Y5, Y1, Y1
+	ADDQ         $0x00000008, CX
+	ADDQ         $0x00000040, DX
+	SUBQ         $0x02, BX
+	JGE          two
+
+rest:
+	ADDQ         $0x02, BX
+	JZ           stepped
 	VPMOVSXBW    (DX), Y2
 	VPMOVSXBW    16(DX), Y3
 	VPBROADCASTD (CX), Y4
@@ -44,16 +68,16 @@ step:
 	VPADDD       Y5, Y1, Y1
 	ADDQ         $0x00000004, CX
 	ADDQ         $0x00000020, DX
-	DECQ         BX
-	JNZ          step
-	ADDQ         DI, CX
-	DECQ         SI
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         48(AX), CX
-	VMOVUPS      Y0, (CX)
-	VMOVUPS      Y1, 32(CX)
+
+stepped:
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    48(AX), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
 	VZEROUPPER
 	RET
 
@@ -92,8 +116,42 @@ begin:
 
 segment:
 	MOVQ 24(AX), SI
+	SUBQ $0x02, SI
+	JL   rest
 
-step:
+two:
+	VPMOVSXBW    (BX), Y4
+	VPMOVSXBW    16(BX), Y5
+	VPBROADCASTD (DX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VPBROADCASTD (DX)(CX*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	VPMOVSXBW    32(BX), Y4
+	VPMOVSXBW    48(BX), Y5
+	VPBROADCASTD 4(DX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VPBROADCASTD 4(DX)(CX*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	ADDQ         $0x00000008, DX
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x02, SI
+	JGE          two
+
+rest:
+	ADDQ         $0x02, SI
+	JZ           stepped
 	VPMOVSXBW    (BX), Y4
 	VPMOVSXBW    16(BX), Y5
 	VPBROADCASTD (DX), Y6
@@ -108,18 +166,18 @@ step:
 	VPADDD       Y7, Y3, Y3
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000020, BX
-	DECQ         SI
-	JNZ          step
-	ADDQ         R8, DX
-	DECQ         DI
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), DX
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	VMOVUPS      Y2, (DX)(CX*1)
-	VMOVUPS      Y3, 32(DX)(CX*1)
+
+stepped:
+	ADDQ    R8, DX
+	DECQ    DI
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, (DX)(CX*1)
+	VMOVUPS Y3, 32(DX)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -162,8 +220,52 @@ begin:
 
 segment:
 	MOVQ 24(AX), SI
+	SUBQ $0x02, SI
+	JL   rest
 
-step:
+two:
+	VPMOVSXBW    (BX), Y6
+	VPMOVSXBW    16(BX), Y7
+	VPBROADCASTD (DX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VPBROADCASTD (DX)(CX*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VPBROADCASTD (DX)(CX*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	VPMOVSXBW    32(BX), Y6
+	VPMOVSXBW    48(BX), Y7
+	VPBROADCASTD 4(DX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VPBROADCASTD 4(DX)(CX*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VPBROADCASTD 4(DX)(CX*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	ADDQ         $0x00000008, DX
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x02, SI
+	JGE          two
+
+rest:
+	ADDQ         $0x02, SI
+	JZ           stepped
 	VPMOVSXBW    (BX), Y6
 	VPMOVSXBW    16(BX), Y7
 	VPBROADCASTD (DX), Y8
@@ -183,20 +285,20 @@ step:
 	VPADDD       Y9, Y5, Y5
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000020, BX
-	DECQ         SI
-	JNZ          step
-	ADDQ         R8, DX
-	DECQ         DI
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), DX
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	VMOVUPS      Y2, (DX)(CX*1)
-	VMOVUPS      Y3, 32(DX)(CX*1)
-	VMOVUPS      Y4, (DX)(CX*2)
-	VMOVUPS      Y5, 32(DX)(CX*2)
+
+stepped:
+	ADDQ    R8, DX
+	DECQ    DI
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, (DX)(CX*1)
+	VMOVUPS Y3, 32(DX)(CX*1)
+	VMOVUPS Y4, (DX)(CX*2)
+	VMOVUPS Y5, 32(DX)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -243,8 +345,62 @@ begin:
 
 segment:
 	MOVQ 24(AX), DI
+	SUBQ $0x02, DI
+	JL   rest
 
-step:
+two:
+	VPMOVSXBW    (SI), Y8
+	VPMOVSXBW    16(SI), Y9
+	VPBROADCASTD (BX), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y0, Y0
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD (BX)(CX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y2, Y2
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y3, Y3
+	VPBROADCASTD (BX)(CX*2), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y5, Y5
+	VPBROADCASTD (BX)(DX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y6, Y6
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y7, Y7
+	VPMOVSXBW    32(SI), Y8
+	VPMOVSXBW    48(SI), Y9
+	VPBROADCASTD 4(BX), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y0, Y0
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD 4(BX)(CX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y2, Y2
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y3, Y3
+	VPBROADCASTD 4(BX)(CX*2), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y5, Y5
+	VPBROADCASTD 4(BX)(DX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y6, Y6
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y7, Y7
+	ADDQ         $0x00000008, BX
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x02, DI
+	JGE          two
+
+rest:
+	ADDQ         $0x02, DI
+	JZ           stepped
 	VPMOVSXBW    (SI), Y8
 	VPMOVSXBW    16(SI), Y9
 	VPBROADCASTD (BX), Y10
@@ -269,22 +425,22 @@ step:
 	VPADDD       Y11, Y7, Y7
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000020, SI
-	DECQ         DI
-	JNZ          step
-	ADDQ         R9, BX
-	DECQ         R8
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), BX
-	VMOVUPS      Y0, (BX)
-	VMOVUPS      Y1, 32(BX)
-	VMOVUPS      Y2, (BX)(CX*1)
-	VMOVUPS      Y3, 32(BX)(CX*1)
-	VMOVUPS      Y4, (BX)(CX*2)
-	VMOVUPS      Y5, 32(BX)(CX*2)
-	VMOVUPS      Y6, (BX)(DX*1)
-	VMOVUPS      Y7, 32(BX)(DX*1)
+
+stepped:
+	ADDQ    R9, BX
+	DECQ    R8
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	VMOVUPS Y4, (BX)(CX*2)
+	VMOVUPS Y5, 32(BX)(CX*2)
+	VMOVUPS Y6, (BX)(DX*1)
+	VMOVUPS Y7, 32(BX)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -337,8 +493,73 @@ begin:
 
 segment:
 	MOVQ 24(AX), R8
+	SUBQ $0x02, R8
+	JL   rest
 
-step:
+two:
+	VPMOVSXBW    (DI), Y10
+	VPMOVSXBW    16(DI), Y11
+	VPBROADCASTD (BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VPBROADCASTD (BX)(CX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VPBROADCASTD (BX)(CX*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VPBROADCASTD (BX)(DX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VPBROADCASTD (SI), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	VPMOVSXBW    32(DI), Y10
+	VPMOVSXBW    48(DI), Y11
+	VPBROADCASTD 4(BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VPBROADCASTD 4(BX)(CX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VPBROADCASTD 4(BX)(CX*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VPBROADCASTD 4(BX)(DX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VPBROADCASTD 4(SI), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	ADDQ         $0x00000008, BX
+	ADDQ         $0x00000008, SI
+	ADDQ         $0x00000040, DI
+	SUBQ         $0x02, R8
+	JGE          two
+
+rest:
+	ADDQ         $0x02, R8
+	JZ           stepped
 	VPMOVSXBW    (DI), Y10
 	VPMOVSXBW    16(DI), Y11
 	VPBROADCASTD (BX), Y12
@@ -369,26 +590,26 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000020, DI
-	DECQ         R8
-	JNZ          step
-	ADDQ         R10, BX
-	ADDQ         R10, SI
-	DECQ         R9
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), BX
-	LEAQ         (BX)(CX*4), SI
-	VMOVUPS      Y0, (BX)
-	VMOVUPS      Y1, 32(BX)
-	VMOVUPS      Y2, (BX)(CX*1)
-	VMOVUPS      Y3, 32(BX)(CX*1)
-	VMOVUPS      Y4, (BX)(CX*2)
-	VMOVUPS      Y5, 32(BX)(CX*2)
-	VMOVUPS      Y6, (BX)(DX*1)
-	VMOVUPS      Y7, 32(BX)(DX*1)
-	VMOVUPS      Y8, (SI)
-	VMOVUPS      Y9, 32(SI)
+
+stepped:
+	ADDQ    R10, BX
+	ADDQ    R10, SI
+	DECQ    R9
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	VMOVUPS Y4, (BX)(CX*2)
+	VMOVUPS Y5, 32(BX)(CX*2)
+	VMOVUPS Y6, (BX)(DX*1)
+	VMOVUPS Y7, 32(BX)(DX*1)
+	VMOVUPS Y8, (SI)
+	VMOVUPS Y9, 32(SI)
 	VZEROUPPER
 	RET
 
@@ -447,8 +668,83 @@ begin:
 
 segment:
 	MOVQ 24(AX), R8
+	SUBQ $0x02, R8
+	JL   rest
 
-step:
+two:
+	VPMOVSXBW    (DI), Y12
+	VPMOVSXBW    16(DI), Y13
+	VPBROADCASTD (BX), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y1, Y1
+	VPBROADCASTD (BX)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y3, Y3
+	VPBROADCASTD (BX)(CX*2), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y5, Y5
+	VPBROADCASTD (BX)(DX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y7, Y7
+	VPBROADCASTD (SI), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y9, Y9
+	VPBROADCASTD (SI)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y10, Y10
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y11, Y11
+	VPMOVSXBW    32(DI), Y12
+	VPMOVSXBW    48(DI), Y13
+	VPBROADCASTD 4(BX), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y1, Y1
+	VPBROADCASTD 4(BX)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y3, Y3
+	VPBROADCASTD 4(BX)(CX*2), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y5, Y5
+	VPBROADCASTD 4(BX)(DX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y7, Y7
+	VPBROADCASTD 4(SI), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y9, Y9
+	VPBROADCASTD 4(SI)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y10, Y10
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y11, Y11
+	ADDQ         $0x00000008, BX
+	ADDQ         $0x00000008, SI
+	ADDQ         $0x00000040, DI
+	SUBQ         $0x02, R8
+	JGE          two
+
+rest:
+	ADDQ         $0x02, R8
+	JZ           stepped
 	VPMOVSXBW    (DI), Y12
 	VPMOVSXBW    16(DI), Y13
 	VPBROADCASTD (BX), Y14
@@ -484,41 +780,41 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000020, DI
-	DECQ         R8
-	JNZ          step
-	ADDQ         R10, BX
-	ADDQ         R10, SI
-	DECQ         R9
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), BX
-	LEAQ         (BX)(CX*4), SI
-	VMOVUPS      Y0, (BX)
-	VMOVUPS      Y1, 32(BX)
-	VMOVUPS      Y2, (BX)(CX*1)
-	VMOVUPS      Y3, 32(BX)(CX*1)
-	VMOVUPS      Y4, (BX)(CX*2)
-	VMOVUPS      Y5, 32(BX)(CX*2)
-	VMOVUPS      Y6, (BX)(DX*1)
-	VMOVUPS      Y7, 32(BX)(DX*1)
-	VMOVUPS      Y8, (SI)
-	VMOVUPS      Y9, 32(SI)
-	VMOVUPS      Y10, (SI)(CX*1)
-	VMOVUPS      Y11, 32(SI)(CX*1)
-	MOVQ         104(AX), CX
-	TESTQ        CX, CX
-	JZ           done
-	DECQ         104(AX)
-	MOVQ         8(AX), CX
-	LEAQ         (CX)(CX*2), CX
-	ADDQ         CX, CX
-	ADDQ         CX, (AX)
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), CX
-	ADDQ         CX, CX
-	ADDQ         CX, 48(AX)
-	JMP          tile
+
+stepped:
+	ADDQ    R10, BX
+	ADDQ    R10, SI
+	DECQ    R9
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	VMOVUPS Y4, (BX)(CX*2)
+	VMOVUPS Y5, 32(BX)(CX*2)
+	VMOVUPS Y6, (BX)(DX*1)
+	VMOVUPS Y7, 32(BX)(DX*1)
+	VMOVUPS Y8, (SI)
+	VMOVUPS Y9, 32(SI)
+	VMOVUPS Y10, (SI)(CX*1)
+	VMOVUPS Y11, 32(SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
 
 done:
 	VZEROUPPER
@@ -555,8 +851,32 @@ begin:
 
 segment:
 	MOVQ 24(AX), BX
+	SUBQ $0x02, BX
+	JL   rest
 
-step:
+two:
+	VMOVDQU      (DX), Y2
+	VMOVDQU      32(DX), Y3
+	VPBROADCASTD (CX), Y4
+	VPMADDWD     Y2, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMADDWD     Y3, Y4, Y5
+	VPADDD       Y5, Y1, Y1
+	VMOVDQU      64(DX), Y2
+	VMOVDQU      96(DX), Y3
+	VPBROADCASTD 4(CX), Y4
+	VPMADDWD     Y2, Y4, Y5
+	VPADDD       Y5, Y0, Y0
+	VPMADDWD     Y3, Y4, Y5
+	VPADDD       Y5, Y1, Y1
+	ADDQ         $0x00000008, CX
+	ADDQ         $0x00000080, DX
+	SUBQ         $0x02, BX
+	JGE          two
+
+rest:
+	ADDQ         $0x02, BX
+	JZ           stepped
 	VMOVDQU      (DX), Y2
 	VMOVDQU      32(DX), Y3
 	VPBROADCASTD (CX), Y4
@@ -566,16 +886,16 @@ step:
 	VPADDD       Y5, Y1, Y1
 	ADDQ         $0x00000004, CX
 	ADDQ         $0x00000040, DX
-	DECQ         BX
-	JNZ          step
-	ADDQ         DI, CX
-	DECQ         SI
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         48(AX), CX
-	VMOVUPS      Y0, (CX)
-	VMOVUPS      Y1, 32(CX)
+
+stepped:
+	ADDQ    DI, CX
+	DECQ    SI
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	MOVQ    48(AX), CX
+	VMOVUPS Y0, (CX)
+	VMOVUPS Y1, 32(CX)
 	VZEROUPPER
 	RET
 
@@ -614,8 +934,42 @@ begin:
 
 segment:
 	MOVQ 24(AX), SI
+	SUBQ $0x02, SI
+	JL   rest
 
-step:
+two:
+	VMOVDQU      (BX), Y4
+	VMOVDQU      32(BX), Y5
+	VPBROADCASTD (DX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VPBROADCASTD (DX)(CX*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	VMOVDQU      64(BX), Y4
+	VMOVDQU      96(BX), Y5
+	VPBROADCASTD 4(DX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VPBROADCASTD 4(DX)(CX*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	ADDQ         $0x00000008, DX
+	ADDQ         $0x00000080, BX
+	SUBQ         $0x02, SI
+	JGE          two
+
+rest:
+	ADDQ         $0x02, SI
+	JZ           stepped
 	VMOVDQU      (BX), Y4
 	VMOVDQU      32(BX), Y5
 	VPBROADCASTD (DX), Y6
@@ -630,18 +984,18 @@ step:
 	VPADDD       Y7, Y3, Y3
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000040, BX
-	DECQ         SI
-	JNZ          step
-	ADDQ         R8, DX
-	DECQ         DI
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), DX
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	VMOVUPS      Y2, (DX)(CX*1)
-	VMOVUPS      Y3, 32(DX)(CX*1)
+
+stepped:
+	ADDQ    R8, DX
+	DECQ    DI
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, (DX)(CX*1)
+	VMOVUPS Y3, 32(DX)(CX*1)
 	VZEROUPPER
 	RET
 
@@ -684,8 +1038,52 @@ begin:
 
 segment:
 	MOVQ 24(AX), SI
+	SUBQ $0x02, SI
+	JL   rest
 
-step:
+two:
+	VMOVDQU      (BX), Y6
+	VMOVDQU      32(BX), Y7
+	VPBROADCASTD (DX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VPBROADCASTD (DX)(CX*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VPBROADCASTD (DX)(CX*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	VMOVDQU      64(BX), Y6
+	VMOVDQU      96(BX), Y7
+	VPBROADCASTD 4(DX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VPBROADCASTD 4(DX)(CX*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VPBROADCASTD 4(DX)(CX*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	ADDQ         $0x00000008, DX
+	ADDQ         $0x00000080, BX
+	SUBQ         $0x02, SI
+	JGE          two
+
+rest:
+	ADDQ         $0x02, SI
+	JZ           stepped
 	VMOVDQU      (BX), Y6
 	VMOVDQU      32(BX), Y7
 	VPBROADCASTD (DX), Y8
@@ -705,20 +1103,20 @@ step:
 	VPADDD       Y9, Y5, Y5
 	ADDQ         $0x00000004, DX
 	ADDQ         $0x00000040, BX
-	DECQ         SI
-	JNZ          step
-	ADDQ         R8, DX
-	DECQ         DI
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), DX
-	VMOVUPS      Y0, (DX)
-	VMOVUPS      Y1, 32(DX)
-	VMOVUPS      Y2, (DX)(CX*1)
-	VMOVUPS      Y3, 32(DX)(CX*1)
-	VMOVUPS      Y4, (DX)(CX*2)
-	VMOVUPS      Y5, 32(DX)(CX*2)
+
+stepped:
+	ADDQ    R8, DX
+	DECQ    DI
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, (DX)(CX*1)
+	VMOVUPS Y3, 32(DX)(CX*1)
+	VMOVUPS Y4, (DX)(CX*2)
+	VMOVUPS Y5, 32(DX)(CX*2)
 	VZEROUPPER
 	RET
 
@@ -765,8 +1163,62 @@ begin:
 
 segment:
 	MOVQ 24(AX), DI
+	SUBQ $0x02, DI
+	JL   rest
 
-step:
+two:
+	VMOVDQU      (SI), Y8
+	VMOVDQU      32(SI), Y9
+	VPBROADCASTD (BX), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y0, Y0
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD (BX)(CX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y2, Y2
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y3, Y3
+	VPBROADCASTD (BX)(CX*2), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y5, Y5
+	VPBROADCASTD (BX)(DX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y6, Y6
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y7, Y7
+	VMOVDQU      64(SI), Y8
+	VMOVDQU      96(SI), Y9
+	VPBROADCASTD 4(BX), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y0, Y0
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD 4(BX)(CX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y2, Y2
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y3, Y3
+	VPBROADCASTD 4(BX)(CX*2), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y5, Y5
+	VPBROADCASTD 4(BX)(DX*1), Y10
+	VPMADDWD     Y8, Y10, Y11
+	VPADDD       Y11, Y6, Y6
+	VPMADDWD     Y9, Y10, Y11
+	VPADDD       Y11, Y7, Y7
+	ADDQ         $0x00000008, BX
+	ADDQ         $0x00000080, SI
+	SUBQ         $0x02, DI
+	JGE          two
+
+rest:
+	ADDQ         $0x02, DI
+	JZ           stepped
 	VMOVDQU      (SI), Y8
 	VMOVDQU      32(SI), Y9
 	VPBROADCASTD (BX), Y10
@@ -791,22 +1243,22 @@ step:
 	VPADDD       Y11, Y7, Y7
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000040, SI
-	DECQ         DI
-	JNZ          step
-	ADDQ         R9, BX
-	DECQ         R8
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), BX
-	VMOVUPS      Y0, (BX)
-	VMOVUPS      Y1, 32(BX)
-	VMOVUPS      Y2, (BX)(CX*1)
-	VMOVUPS      Y3, 32(BX)(CX*1)
-	VMOVUPS      Y4, (BX)(CX*2)
-	VMOVUPS      Y5, 32(BX)(CX*2)
-	VMOVUPS      Y6, (BX)(DX*1)
-	VMOVUPS      Y7, 32(BX)(DX*1)
+
+stepped:
+	ADDQ    R9, BX
+	DECQ    R8
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	VMOVUPS Y4, (BX)(CX*2)
+	VMOVUPS Y5, 32(BX)(CX*2)
+	VMOVUPS Y6, (BX)(DX*1)
+	VMOVUPS Y7, 32(BX)(DX*1)
 	VZEROUPPER
 	RET
 
@@ -859,8 +1311,73 @@ begin:
 
 segment:
 	MOVQ 24(AX), R8
+	SUBQ $0x02, R8
+	JL   rest
 
-step:
+two:
+	VMOVDQU      (DI), Y10
+	VMOVDQU      32(DI), Y11
+	VPBROADCASTD (BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VPBROADCASTD (BX)(CX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VPBROADCASTD (BX)(CX*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VPBROADCASTD (BX)(DX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VPBROADCASTD (SI), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	VMOVDQU      64(DI), Y10
+	VMOVDQU      96(DI), Y11
+	VPBROADCASTD 4(BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VPBROADCASTD 4(BX)(CX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VPBROADCASTD 4(BX)(CX*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VPBROADCASTD 4(BX)(DX*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VPBROADCASTD 4(SI), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	ADDQ         $0x00000008, BX
+	ADDQ         $0x00000008, SI
+	ADDQ         $0x00000080, DI
+	SUBQ         $0x02, R8
+	JGE          two
+
+rest:
+	ADDQ         $0x02, R8
+	JZ           stepped
 	VMOVDQU      (DI), Y10
 	VMOVDQU      32(DI), Y11
 	VPBROADCASTD (BX), Y12
@@ -891,26 +1408,26 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000040, DI
-	DECQ         R8
-	JNZ          step
-	ADDQ         R10, BX
-	ADDQ         R10, SI
-	DECQ         R9
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), BX
-	LEAQ         (BX)(CX*4), SI
-	VMOVUPS      Y0, (BX)
-	VMOVUPS      Y1, 32(BX)
-	VMOVUPS      Y2, (BX)(CX*1)
-	VMOVUPS      Y3, 32(BX)(CX*1)
-	VMOVUPS      Y4, (BX)(CX*2)
-	VMOVUPS      Y5, 32(BX)(CX*2)
-	VMOVUPS      Y6, (BX)(DX*1)
-	VMOVUPS      Y7, 32(BX)(DX*1)
-	VMOVUPS      Y8, (SI)
-	VMOVUPS      Y9, 32(SI)
+
+stepped:
+	ADDQ    R10, BX
+	ADDQ    R10, SI
+	DECQ    R9
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	VMOVUPS Y4, (BX)(CX*2)
+	VMOVUPS Y5, 32(BX)(CX*2)
+	VMOVUPS Y6, (BX)(DX*1)
+	VMOVUPS Y7, 32(BX)(DX*1)
+	VMOVUPS Y8, (SI)
+	VMOVUPS Y9, 32(SI)
 	VZEROUPPER
 	RET
 
@@ -969,8 +1486,83 @@ begin:
 
 segment:
 	MOVQ 24(AX), R8
+	SUBQ $0x02, R8
+	JL   rest
 
-step:
+two:
+	VMOVDQU      (DI), Y12
+	VMOVDQU      32(DI), Y13
+	VPBROADCASTD (BX), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y1, Y1
+	VPBROADCASTD (BX)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y3, Y3
+	VPBROADCASTD (BX)(CX*2), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y5, Y5
+	VPBROADCASTD (BX)(DX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y7, Y7
+	VPBROADCASTD (SI), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y9, Y9
+	VPBROADCASTD (SI)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y10, Y10
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y11, Y11
+	VMOVDQU      64(DI), Y12
+	VMOVDQU      96(DI), Y13
+	VPBROADCASTD 4(BX), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y0, Y0
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y1, Y1
+	VPBROADCASTD 4(BX)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y2, Y2
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y3, Y3
+	VPBROADCASTD 4(BX)(CX*2), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y4, Y4
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y5, Y5
+	VPBROADCASTD 4(BX)(DX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y7, Y7
+	VPBROADCASTD 4(SI), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y9, Y9
+	VPBROADCASTD 4(SI)(CX*1), Y14
+	VPMADDWD     Y12, Y14, Y15
+	VPADDD       Y15, Y10, Y10
+	VPMADDWD     Y13, Y14, Y15
+	VPADDD       Y15, Y11, Y11
+	ADDQ         $0x00000008, BX
+	ADDQ         $0x00000008, SI
+	ADDQ         $0x00000080, DI
+	SUBQ         $0x02, R8
+	JGE          two
+
+rest:
+	ADDQ         $0x02, R8
+	JZ           stepped
 	VMOVDQU      (DI), Y12
 	VMOVDQU      32(DI), Y13
 	VPBROADCASTD (BX), Y14
@@ -1006,41 +1598,41 @@ step:
 	ADDQ         $0x00000004, BX
 	ADDQ         $0x00000004, SI
 	ADDQ         $0x00000040, DI
-	DECQ         R8
-	JNZ          step
-	ADDQ         R10, BX
-	ADDQ         R10, SI
-	DECQ         R9
-	JNZ          segment
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), DX
-	MOVQ         48(AX), BX
-	LEAQ         (BX)(CX*4), SI
-	VMOVUPS      Y0, (BX)
-	VMOVUPS      Y1, 32(BX)
-	VMOVUPS      Y2, (BX)(CX*1)
-	VMOVUPS      Y3, 32(BX)(CX*1)
-	VMOVUPS      Y4, (BX)(CX*2)
-	VMOVUPS      Y5, 32(BX)(CX*2)
-	VMOVUPS      Y6, (BX)(DX*1)
-	VMOVUPS      Y7, 32(BX)(DX*1)
-	VMOVUPS      Y8, (SI)
-	VMOVUPS      Y9, 32(SI)
-	VMOVUPS      Y10, (SI)(CX*1)
-	VMOVUPS      Y11, 32(SI)(CX*1)
-	MOVQ         104(AX), CX
-	TESTQ        CX, CX
-	JZ           done
-	DECQ         104(AX)
-	MOVQ         8(AX), CX
-	LEAQ         (CX)(CX*2), CX
-	ADDQ         CX, CX
-	ADDQ         CX, (AX)
-	MOVQ         56(AX), CX
-	LEAQ         (CX)(CX*2), CX
-	ADDQ         CX, CX
-	ADDQ         CX, 48(AX)
-	JMP          tile
+
+stepped:
+	ADDQ    R10, BX
+	ADDQ    R10, SI
+	DECQ    R9
+	JNZ     segment
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), DX
+	MOVQ    48(AX), BX
+	LEAQ    (BX)(CX*4), SI
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, (BX)(CX*1)
+	VMOVUPS Y3, 32(BX)(CX*1)
+	VMOVUPS Y4, (BX)(CX*2)
+	VMOVUPS Y5, 32(BX)(CX*2)
+	VMOVUPS Y6, (BX)(DX*1)
+	VMOVUPS Y7, 32(BX)(DX*1)
+	VMOVUPS Y8, (SI)
+	VMOVUPS Y9, 32(SI)
+	VMOVUPS Y10, (SI)(CX*1)
+	VMOVUPS Y11, 32(SI)(CX*1)
+	MOVQ    104(AX), CX
+	TESTQ   CX, CX
+	JZ      done
+	DECQ    104(AX)
+	MOVQ    8(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, (AX)
+	MOVQ    56(AX), CX
+	LEAQ    (CX)(CX*2), CX
+	ADDQ    CX, CX
+	ADDQ    CX, 48(AX)
+	JMP     tile
 
 done:
 	VZEROUPPER
