@@ -42,17 +42,6 @@ func (t *Turn) Wait(ctx context.Context) error {
 	}
 }
 
-// Hold waits for a turn unless this measurement has it.
-func (t *Turn) Hold(ctx context.Context) error {
-	t.t.mu.Lock()
-	held := t.t.holder == t
-	t.t.mu.Unlock()
-	if held {
-		return nil
-	}
-	return t.Wait(ctx)
-}
-
 // Leave gives up the turn and the place in the queue.
 func (t *Turn) Leave() {
 	s := t.t

@@ -31,7 +31,8 @@ type Options struct {
 	// data, and findings that say so. It stands for an engine that reports no operators. nil
 	// stands for Model.
 	Assumed *profile.Profile
-	// Turn is this measurement's place among interleaved ones, nil if it is the only one.
+	// Turn is this measurement's place among interleaved ones, nil if it is the only one. The caller
+	// has waited for the first turn, in which the engine starts and loads, and leaves at the end.
 	Turn *Turn
 	// blocks connects a [Timer] with the child, nil without one.
 	blocks *exchange
@@ -113,13 +114,6 @@ const Starting = "starting the engine"
 func (s *Source) Run(ctx context.Context, to source.Sink) error {
 	s.to = to
 	s.progress(Starting, 0)
-	if s.o.Turn != nil {
-		defer s.o.Turn.Leave()
-		// Starting and loading take a turn, too.
-		if err := s.o.Turn.Hold(ctx); err != nil {
-			return err
-		}
-	}
 	var err error
 	if s.p, err = start(s.o.Helper, &s.o.Request); err != nil {
 		return err
