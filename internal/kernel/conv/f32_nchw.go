@@ -478,10 +478,10 @@ func (c *Float32) inPlace(t *simd.Tile, buf, in, y []float32, g, n0, n1, o0, o1 
 	f, cols, line, step := c.f, c.f.Cols, c.planes.Size, c.step()
 	area, further := c.s.OH*c.s.OW, (n1-n0)*cols
 	t.RowC = 4 * step
-	group, tiles := c.rowGroup(o0, o1), (min(n1*cols, area)-n0*cols+cols-1)/cols
+	group := c.rowGroup(o0, o1)
 	for first := o0; first < o1; first += group {
 		end := min(o1, first+group)
-		next := c.nextRows(g, end, min(o1, end+group), (end-first+f.Rows-1)/f.Rows*tiles)
+		next := c.nextRows(g, end, min(o1, end+group), (end-first+f.Rows-1)/f.Rows*(n1-n0))
 		for k0 := 0; k0 < c.k; k0 += c.pass {
 			in := in[k0*line:]
 			if p0 := (n1 - 1) * cols; p0+cols > area {

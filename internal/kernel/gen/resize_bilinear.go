@@ -134,6 +134,21 @@ func (a *asm) acrossFloats() {
 // lanes256 is the number of 32-bit values of a 256-bit register.
 const lanes256 = 8
 
+// overlapping runs body for blocks of 8 values, the first at i = 0 and the last at last, where it
+// may overlap the one before.
+func (a *asm) overlapping(i, last reg.Register, body func()) {
+	a.XORQ(i, i)
+	a.Label("block")
+	body()
+	a.CMPQ(i, last)
+	a.JE(operand.LabelRef("blocksEnd"))
+	a.ADDQ(operand.U8(lanes256), i)
+	a.CMPQ(i, last)
+	a.CMOVQGT(last, i)
+	a.JMP(operand.LabelRef("block"))
+	a.Label("blocksEnd")
+}
+
 // across256 is across without masks: the last block of a position overlaps the one before. Fewer
 // than 8 channels are a block all the same, which reads and writes what follows. lines are the
 // lines that are read; body gets the places of both neighbours in each, for an index of n values.
@@ -169,16 +184,7 @@ func (a *asm) across256(lines []reg.Register, size uint8, body func(lo, hi []ope
 	}
 	a.VPBROADCASTD(at(taps, tapLeft), left)
 	a.VPBROADCASTD(at(taps, tapRight), right)
-	a.XORQ(n, n)
-	a.Label("channels")
-	body(lo, hi, left, right, operand.Mem{Base: dst, Index: n, Scale: size})
-	a.CMPQ(n, last)
-	a.JE(operand.LabelRef("done"))
-	a.ADDQ(operand.U8(lanes256), n)
-	a.CMPQ(n, last)
-	a.CMOVQGT(last, n)
-	a.JMP(operand.LabelRef("channels"))
-	a.Label("done")
+	a.overlapping(n, last, func() { body(lo, hi, left, right, operand.Mem{Base: dst, Index: n, Scale: size}) })
 	a.LEAQ(operand.Mem{Base: dst, Index: channels, Scale: size}, dst)
 	a.ADDQ(operand.U8(tapSize), taps)
 	a.DECQ(count)
@@ -242,21 +248,14 @@ func (a *asm) mixBytesAVX2() {
 	a.spreadInts("left", left)
 	a.spreadInts("right", right)
 	a.SUBQ(operand.U8(lanes256), last)
-	a.XORQ(i, i)
-	a.Label("codes")
-	a.VPMOVSXBD(operand.Mem{Base: top, Index: i, Scale: 1}, x)
-	a.VPMOVSXBD(operand.Mem{Base: bottom, Index: i, Scale: 1}, y)
-	a.VPMULLD(left, x, x)
-	a.VPMULLD(right, y, y)
-	a.VPADDD(y, x, x)
-	a.VMOVDQU(x, operand.Mem{Base: dst, Index: i, Scale: 4})
-	a.CMPQ(i, last)
-	a.JE(operand.LabelRef("done"))
-	a.ADDQ(operand.U8(lanes256), i)
-	a.CMPQ(i, last)
-	a.CMOVQGT(last, i)
-	a.JMP(operand.LabelRef("codes"))
-	a.Label("done")
+	a.overlapping(i, last, func() {
+		a.VPMOVSXBD(operand.Mem{Base: top, Index: i, Scale: 1}, x)
+		a.VPMOVSXBD(operand.Mem{Base: bottom, Index: i, Scale: 1}, y)
+		a.VPMULLD(left, x, x)
+		a.VPMULLD(right, y, y)
+		a.VPADDD(y, x, x)
+		a.VMOVDQU(x, operand.Mem{Base: dst, Index: i, Scale: 4})
+	})
 	a.VZEROUPPER()
 	a.RET()
 }

@@ -134,7 +134,7 @@ position:
 	VPBROADCASTD 12(BX), Y4
 	XORQ         R9, R9
 
-channels:
+block:
 	VMULPS  (R10)(R9*4), Y3, Y1
 	VMULPS  (R11)(R9*4), Y3, Y2
 	VADDPS  Y2, Y1, Y1
@@ -145,13 +145,13 @@ channels:
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (DX)(R9*4)
 	CMPQ    R9, R8
-	JE      done
+	JE      blocksEnd
 	ADDQ    $0x08, R9
 	CMPQ    R9, R8
 	CMOVQGT R8, R9
-	JMP     channels
+	JMP     block
 
-done:
+blocksEnd:
 	LEAQ (DX)(DI*4), DX
 	ADDQ $0x10, BX
 	DECQ SI
@@ -244,7 +244,7 @@ position:
 	VPBROADCASTD 12(DX), Y4
 	XORQ         R8, R8
 
-channels:
+block:
 	VPMULLD      (R9)(R8*4), Y3, Y1
 	VPMULLD      (R10)(R8*4), Y4, Y2
 	VPADDD       Y2, Y1, Y1
@@ -257,13 +257,13 @@ channels:
 	VPACKSSWB    X1, X1, X1
 	VMOVQ        X1, (CX)(R8*1)
 	CMPQ         R8, DI
-	JE           done
+	JE           blocksEnd
 	ADDQ         $0x08, R8
 	CMPQ         R8, DI
 	CMOVQGT      DI, R8
-	JMP          channels
+	JMP          block
 
-done:
+blocksEnd:
 	LEAQ (CX)(SI*1), CX
 	ADDQ $0x10, DX
 	DECQ BX
@@ -287,7 +287,7 @@ TEXT ·mixBytesAVX2(SB), NOSPLIT, $0-40
 	SUBQ         $0x08, BX
 	XORQ         SI, SI
 
-codes:
+block:
 	VPMOVSXBD (CX)(SI*1), Y2
 	VPMOVSXBD (DX)(SI*1), Y3
 	VPMULLD   Y0, Y2, Y2
@@ -295,13 +295,13 @@ codes:
 	VPADDD    Y3, Y2, Y2
 	VMOVDQU   Y2, (AX)(SI*4)
 	CMPQ      SI, BX
-	JE        done
+	JE        blocksEnd
 	ADDQ      $0x08, SI
 	CMPQ      SI, BX
 	CMOVQGT   BX, SI
-	JMP       codes
+	JMP       block
 
-done:
+blocksEnd:
 	VZEROUPPER
 	RET
 
